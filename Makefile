@@ -1,0 +1,52 @@
+# PYTHON=... picks the interpreter that .venv is made from; `make clean` first to change it.
+VENV := .venv
+BIN := $(VENV)/bin
+CODE := $(wildcard src tests benchmarks examples scripts/join-news)
+
+.DEFAULT_GOAL := help
+# Checks run in the order written and one install at a time, also under -j.
+.NOTPARALLEL:
+.PHONY: help setup test demo fmt lint types contracts unit wheel bench clean
+
+help: ## List the tasks
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+setup: $(VENV)/.ready-dev ## Make .venv with everything needed to work on Rollscope
+
+test: lint types contracts wheel ## Run every check and test; does its own set-up
+	@$(BIN)/python -m pytest
+
+demo: $(VENV)/.ready-base ## Record a small run and show it; does its own set-up
+	@$(BIN)/rollscope demo
+
+fmt: setup ## Format the code and apply safe lint fixes
+	@$(BIN)/ruff check --fix $(CODE)
+	@$(BIN)/ruff format $(CODE)
+
+lint: setup ## Check style and formatting
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/ruff format --check $(CODE)
+
+types: setup ## Check types
+	@$(BIN)/mypy
+
+contracts: setup ## Check that imports point down the layers
+	@$(BIN)/lint-imports --no-logo
+
+unit: setup ## Run the fast tests only
+	@$(BIN)/python -m pytest $(wildcard tests/unit tests/property)
+
+wheel: setup ## Build the wheel into dist/
+	@rm -rf dist
+	@$(BIN)/python -m build --wheel --no-isolation
+
+bench: $(VENV)/.ready-bench ## Measure the recorder's overhead against its rivals
+	@$(BIN)/python benchmarks/bench_overhead.py
+
+clean: ## Remove the environment, caches and built files (runs/ is kept)
+	@rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp per set of dependencies: base, dev, bench.
+$(VENV)/.ready-%: pyproject.toml src/rollscope/_version.py scripts/setup-venv
+	@scripts/setup-venv $(VENV) $*

@@ -1,0 +1,41 @@
+"""The entry point: finds the verb, runs it, and turns errors into one clear line."""
+
+import os
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+
+from rollscope._version import __version__
+from rollscope.cli.cat import CatCommand
+from rollscope.cli.command import Command
+from rollscope.cli.demo import DemoCommand
+from rollscope.errors import CommandError, RollscopeError
+
+__all__ = ["main"]
+
+_COMMANDS: tuple[Command, ...] = (CatCommand(), DemoCommand())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and give the exit code."""
+    parser = ArgumentParser(prog="rollscope", description="Shows where every rollout's time goes.")
+    parser.add_argument("--version", action="version", version=f"rollscope {__version__}")
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        verb = verbs.add_parser(command.name, help=command.summary, description=command.summary)
+        command.configure(verb)
+        verb.set_defaults(execute=command.run)
+    args = parser.parse_args(argv)
+    try:
+        code: int = args.execute(args)
+        sys.stdout.flush()
+    except RollscopeError as error:
+        print(f"rollscope: {error}", file=sys.stderr)
+        return error.exit_code if isinstance(error, CommandError) else 1
+    except BrokenPipeError:
+        # The reader of our output has gone, as in `| head`; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return code

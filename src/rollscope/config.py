@@ -1,0 +1,235 @@
+"""Every setting, once: its name, variable, type, default and meaning.
+
+`resolve` turns keyword arguments and `ROLLSCOPE_*` variables into validated `Settings`. What the
+settings do is left to the parts that read them.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar, overload
+
+from rollscope.errors import SettingError
+
+__all__ = ["Setting", "Settings", "all_settings", "resolve"]
+
+T = TypeVar("T")
+
+_ON = frozenset({"1", "on", "true", "yes"})
+_OFF = frozenset({"0", "off", "false", "no"})
+_RUN_NAME = re.compile(r"[A-Za-z0-9_+=@][A-Za-z0-9._+=@-]{0,127}")
+
+
+class _Reject(Exception):
+    """A value is not of the kind its setting takes."""
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).strip().lower()
+    if text in _ON or text in _OFF:
+        return text in _ON
+    raise _Reject
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise _Reject
+    return value
+
+
+def _path(value: object) -> str:
+    text = value.__fspath__() if hasattr(value, "__fspath__") else value
+    return _text(text)
+
+
+def _run_name(value: object) -> str:
+    if not isinstance(value, str) or not _RUN_NAME.fullmatch(value):
+        raise _Reject
+    return value
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, (bool, float)):
+        raise _Reject
+    try:
+        number = int(str(value))
+    except ValueError:
+        raise _Reject from None
+    if number < 0:
+        raise _Reject
+    return number
+
+
+def _number(low: float, high: float) -> Callable[[object], float]:
+    def parse(value: object) -> float:
+        if isinstance(value, bool):
+            raise _Reject
+        try:
+            number = float(str(value))
+        except ValueError:
+            raise _Reject from None
+        if not low <= number <= high:
+            raise _Reject
+        return number
+
+    return parse
+
+
+def _size(low: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
+        number = _whole(value)
+        if number < low:
+            raise _Reject
+        return number
+
+    return parse
+
+
+def _sink(value: object) -> object:
+    if isinstance(value, str):
+        if value not in ("file", "none"):
+            raise _Reject
+        return value
+    if all(callable(getattr(value, method, None)) for method in ("open", "write", "close")):
+        return value
+    raise _Reject
+
+
+def _tags(value: object) -> dict[str, str]:
+    if isinstance(value, Mapping):
+        return {str(key): str(item) for key, item in value.items()}
+    pairs = [pair.partition("=") for pair in str(value).split(",") if pair.strip()]
+    if any(not key.strip() or not equals for key, equals, _ in pairs):
+        raise _Reject
+    return {key.strip(): item.strip() for key, _, item in pairs}
+
+
+class Setting(Generic[T]):
+    """One setting. Read from an instance of `Settings`, it gives the value."""
+
+    def __init__(self, default: T, parse: Callable[[object], T], allowed: str, doc: str) -> None:
+        self.default = default
+        self.parse = parse
+        self.allowed = allowed
+        self.doc = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        self.variable = "ROLLSCOPE" if name == "enabled" else f"ROLLSCOPE_{name.upper()}"
+
+    @overload
+    def __get__(self, settings: None, owner: type) -> "Setting[T]": ...
+    @overload
+    def __get__(self, settings: "Settings", owner: type) -> T: ...
+    def __get__(self, settings: "Settings | None", owner: type) -> "Setting[T] | T":
+        if settings is None:
+            return self
+        value: T = settings.values.get(self.name, self.default)
+        return value
+
+
+class Settings:
+    """The resolved settings of one tracer."""
+
+    def __init__(self, **values: Any) -> None:
+        self.values = values
+
+    enabled = Setting[bool](
+        True, _flag, "on or off", "Record at all. The variable is plain `ROLLSCOPE`."
+    )
+    run = Setting[str | None](
+        None,
+        _run_name,
+        "up to 128 letters, digits and . _ + = @ -, not starting with . or -",
+        "Name of the run; processes with the same name and directory share it. "
+        "Default: date, time and pid.",
+    )
+    dir = Setting[str]("runs", _path, "a path", "Directory that holds the runs.")
+    role = Setting[str]("main", _text, "any text", "What this process does: trainer, rollout, …")
+    rank = Setting[int | None](
+        None, _whole, "a whole number from 0", "Rank of this process within its role."
+    )
+    tags = Setting[dict[str, str]](
+        {}, _tags, "a mapping, or text like key=value,key=value", "Labels kept in run.json."
+    )
+    sink = Setting[Any](
+        "file",
+        _sink,
+        '"file", "none" or an object with open, write and close',
+        "Where frames go.",
+    )
+    drain_s = Setting[float](
+        0.2, _number(0.01, 60), "0.01 to 60", "Seconds between drains; a `kill -9` loses this much."
+    )
+    heartbeat_s = Setting[float](
+        1.0, _number(0.1, 600), "0.1 to 600", "Longest silence of a living process, in seconds."
+    )
+    buffer_mb = Setting[float](
+        64.0, _number(1, 65536), "1 to 65536", "Bound on what is kept while a sink is slow."
+    )
+    attr_max_bytes = Setting[int](
+        4096, _size(64), "a whole number from 64", "Longer attribute values are cut."
+    )
+    payloads = Setting[bool](
+        False, _flag, "on or off", "Keep what is given to `payload` (messages, tokens)."
+    )
+    payload_max_bytes = Setting[int](
+        262_144, _size(64), "a whole number from 64", "Longer payloads are cut."
+    )
+    stack_after_s = Setting[float](
+        10.0,
+        _number(0, 86_400),
+        "0 to 86400",
+        "Record where a span hangs once it is open this long; 0 turns it off.",
+    )
+    sigterm = Setting[bool](
+        True,
+        _flag,
+        "on or off",
+        "Write everything on SIGTERM, where the program has no handler of its own.",
+    )
+
+
+def all_settings() -> dict[str, Setting[Any]]:
+    """Give every setting by its name, in the order of this file."""
+    return {name: item for name, item in vars(Settings).items() if isinstance(item, Setting)}
+
+
+def resolve(given: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
+    """Validate keyword arguments and `ROLLSCOPE_*` variables; an argument wins over a variable.
+
+    `None` as an argument means "not given". `ROLLSCOPE=off` wins over `enabled=True`, so that an
+    operator can silence a program without touching it.
+
+    Raises:
+        SettingError: A name is unknown or a value is not allowed.
+    """
+    known = all_settings()
+    for name in given:
+        if name not in known:
+            raise SettingError(f"unknown setting {name!r}; {_hint(name, known)}")
+    values: dict[str, Any] = {}
+    for name, setting in known.items():
+        sources = (
+            (f"setting {name!r}", given.get(name)),
+            (setting.variable, environ.get(setting.variable)),
+        )
+        for source, value in sources:
+            if value is None or value == "":
+                continue
+            try:
+                values[name] = setting.parse(value)
+            except _Reject:
+                raise SettingError(f"{source} is {value!r}; allowed: {setting.allowed}") from None
+            break
+    if environ.get("ROLLSCOPE", "").strip().lower() in _OFF:
+        values["enabled"] = False
+    return Settings(**values)
+
+
+def _hint(name: str, known: Mapping[str, object]) -> str:
+    from difflib import get_close_matches  # only an error needs it
+
+    close = get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"settings are: {', '.join(known)}"

@@ -1,0 +1,47 @@
+"""Every error that Rollscope raises on purpose.
+
+RollscopeError
+├── SettingError        a setting has a value that cannot be used (also a ValueError)
+├── NotARunError        a path does not hold a recorded run
+├── FrameError          bytes are not a valid frame
+│   └── UnknownSchema   the frame was written by a newer Rollscope
+└── CommandError        a command cannot go on; carries its exit code
+"""
+
+__all__ = [
+    "CommandError",
+    "FrameError",
+    "NotARunError",
+    "RollscopeError",
+    "SettingError",
+    "UnknownSchema",
+]
+
+
+class RollscopeError(Exception):
+    """Base of every error that Rollscope raises on purpose."""
+
+
+class SettingError(RollscopeError, ValueError):
+    """A setting has a value that cannot be used; the message names both and what is allowed."""
+
+
+class NotARunError(RollscopeError):
+    """A path does not hold a recorded run; the message says what was found there."""
+
+
+class FrameError(RollscopeError):
+    """Bytes are not a valid frame; the message says at which check they failed."""
+
+
+class UnknownSchema(FrameError):
+    """The frame was written by a newer Rollscope than this one."""
+
+
+class CommandError(RollscopeError):
+    """A command cannot go on."""
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        """Keep the code that the command exits with."""
+        super().__init__(message)
+        self.exit_code = exit_code

@@ -1,0 +1,65 @@
+"""What the host's threads append to and the writer takes from.
+
+Rows lie flat, `ROW` entries each, in one list that all threads extend. `list.extend` of a tuple is
+one indivisible act with the interpreter lock and without it, so no lock is needed; and because no
+row is an object of its own, the garbage collector has nothing to walk. One tuple per row instead
+costs three times as much (see docs/adr/0001).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rollscope.instrument.spans import Span
+    from rollscope.metrics.aggregate import Sample
+
+__all__ = [
+    "ATTRS",
+    "END",
+    "FIELDS",
+    "NAME",
+    "PARENT",
+    "ROW",
+    "SCOPE",
+    "SPAN",
+    "START",
+    "STATUS",
+    "WHAT",
+    "Buffers",
+    "take_all",
+]
+
+WHAT, NAME, SCOPE, SPAN, PARENT, START, END, STATUS, ATTRS, FIELDS = range(10)
+ROW: Final = 10
+"""Entries of a row, in the order of the names above."""
+
+
+class Buffers:
+    """Everything recorded and not yet taken by the writer."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.rows: list[Any] = []
+        self.open: dict[int, Span] = {}
+        """Spans entered and not left, in order of entering."""
+        self.facts: list[tuple[bytes, int, int, dict[str, Any]]] = []
+        """trace id, span id, monotonic time, facts."""
+        self.samples: list[Sample] = []
+        self.payloads: list[tuple[bytes, int, int, str, Any]] = []
+        """trace id, span id, monotonic time, name, value."""
+
+    def clear(self) -> None:
+        """Forget everything; a forked child leaves its parent's records to the parent."""
+        self.rows.clear()
+        self.open.clear()
+        self.facts.clear()
+        self.samples.clear()
+        self.payloads.clear()
+
+
+def take_all(items: list[Any]) -> list[Any]:
+    """Take what a list holds now; what other threads append meanwhile stays for the next time."""
+    taken = items[:]
+    del items[: len(taken)]
+    return taken

@@ -1,0 +1,379 @@
+"""The tracer: the object behind the API. It works alone, beside the default one or without it."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextvars import ContextVar, copy_context
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Self, TypeVar, overload
+
+from rollscope.config import Settings, resolve
+from rollscope.instrument.carry import Carried
+from rollscope.instrument.clock import SystemClock
+from rollscope.instrument.decorator import traced
+from rollscope.instrument.guard import guarded, tell_once
+from rollscope.instrument.ids import RandomIds
+from rollscope.instrument.lifecycle import forget, watch_over
+from rollscope.instrument.propagation import Attachment, extract_span, inject_span
+from rollscope.instrument.spans import NOOP, Session, Span
+from rollscope.model.kinds import MetricType
+from rollscope.model.refs import SpanRef, parse_traceparent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, MutableMapping
+    from types import TracebackType
+
+    from rollscope.instrument.clock import Clock
+    from rollscope.instrument.ids import IdSource
+    from rollscope.instrument.recorder import Recorder
+    from rollscope.instrument.sinks import Sink
+    from rollscope.instrument.stacks import SpanStack
+
+__all__ = ["Tracer"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_FLUSH_TIMEOUT_S: Final = 5.0
+
+
+class Tracer:
+    """Records the spans of this process into a run.
+
+    Args:
+        clock: Where time comes from; for tests.
+        ids: Where ids come from; for tests.
+        **settings: As for `rollscope.init`.
+
+    Raises:
+        SettingError: A setting is unknown or has a value that is not allowed.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+        **settings: Any,
+    ) -> None:
+        self._setup(resolve(settings, os.environ), clock, ids)
+        if self.settings.enabled:
+            with guarded("starting to record"):
+                self._record(parent=None)
+                self._attach_environment()
+
+    @classmethod
+    def disabled(cls) -> Self:
+        """Give a tracer that records nothing and looks at nothing, the environment included."""
+        tracer = cls.__new__(cls)
+        tracer._setup(Settings(enabled=False), None, None)
+        return tracer
+
+    def _setup(self, settings: Settings, clock: Clock | None, ids: IdSource | None) -> None:
+        self.settings = settings
+        self.run = settings.run or f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+        self._clock: Clock = clock or SystemClock()
+        self._ids: IdSource = ids or RandomIds()
+        self._current: ContextVar[Span] = ContextVar("rollscope-span", default=NOOP)
+        self._sink: Sink | None = None
+        self._recorder: Recorder | None = None
+
+    def _record(self, parent: bytes | None) -> None:
+        """Begin to record in this process."""
+        # Loaded here: a program that never calls `init` does not pay for the machinery.
+        from rollscope.instrument.recorder import Recorder
+
+        if self._sink is None:
+            self._sink = _make_sink(self.settings)
+        recorder = Recorder(
+            self.settings,
+            self.run,
+            self._sink,
+            self._current,
+            self._clock,
+            self._ids,
+            parent,
+        )
+        recorder.start()
+        self._recorder = recorder
+        watch_over(self, recorder)
+
+    def _attach_environment(self) -> None:
+        """Go on under the span that started this process, if it told us so."""
+        if "TRACEPARENT" in os.environ:
+            self.attach(os.environ)
+
+    def restart_after_fork(self) -> None:
+        """Record on our own in a forked child; called by the fork hook."""
+        inherited, self._recorder = self._recorder, None
+        if inherited is None:
+            return
+        inherited.abandon()
+        self._record(parent=inherited.process)
+
+    def __enter__(self) -> Self:
+        """Use the tracer for a block; leaving it shuts the tracer down."""
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Shut down."""
+        self.shutdown()
+
+    def enabled(self) -> bool:
+        """Say whether anything is recorded."""
+        return self._recorder is not None
+
+    def flush(self, timeout_s: float = _FLUSH_TIMEOUT_S) -> bool:
+        """Wait until everything recorded so far is with the sink; false if it is not in time."""
+        recorder = self._recorder
+        return True if recorder is None else recorder.flush(timeout_s)
+
+    def shutdown(self, timeout_s: float = _FLUSH_TIMEOUT_S, *, why: str = "shutdown") -> bool:
+        """Write everything and stop recording; false if the sink did not take all in time."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is None:
+            return True
+        forget(self, recorder)
+        return recorder.stop(why, timeout_s)
+
+    def stacks(self) -> list[SpanStack]:
+        """Say where every open span hangs now: chains of awaits, or of calls."""
+        recorder = self._recorder
+        return [] if recorder is None else recorder.stacks()
+
+    def step(self, number: int, /, *, version: int | None = None, **attrs: Any) -> Span:
+        """Time one trainer step."""
+        recorder = self._recorder
+        return NOOP if recorder is None else recorder.types.new_step(number, version, attrs)
+
+    def task(
+        self,
+        key: str,
+        /,
+        *,
+        group: str | None = None,
+        step: int | None = None,
+        **attrs: Any,
+    ) -> Span:
+        """Time one data item being rolled out; opens a trace of its own."""
+        recorder = self._recorder
+        return NOOP if recorder is None else recorder.types.new_task(key, group, step, attrs)
+
+    def session(
+        self,
+        *,
+        sample: int = 0,
+        version: int | None = None,
+        group: str | None = None,
+        step: int | None = None,
+        **attrs: Any,
+    ) -> Session:
+        """Time one sample of a task."""
+        recorder = self._recorder
+        if recorder is None:
+            return NOOP
+        return recorder.types.new_session(sample, version, group, step, attrs)
+
+    def phase(self, name: str, /, **attrs: Any) -> Span:
+        """Time a named stage of a session."""
+        recorder = self._recorder
+        return NOOP if recorder is None else recorder.new_phase(name, attrs)
+
+    def span(self, name: str, /, category: str = "misc", **attrs: Any) -> Span:
+        """Time any other region."""
+        recorder = self._recorder
+        return NOOP if recorder is None else recorder.new_span(name, category, attrs)
+
+    def state(self, name: str, /, *, lane: str, **attrs: Any) -> Span:
+        """Time an interval on a lane."""
+        recorder = self._recorder
+        return NOOP if recorder is None else recorder.types.new_state(name, lane, attrs)
+
+    @overload
+    def trace(self, name: F, /) -> F: ...
+    @overload
+    def trace(
+        self,
+        name: str | None = None,
+        /,
+        *,
+        category: str = "misc",
+        attrs: Callable[..., dict[str, Any]] | None = None,
+    ) -> Callable[[F], F]: ...
+    def trace(
+        self,
+        name: F | str | None = None,
+        /,
+        *,
+        category: str = "misc",
+        attrs: Callable[..., dict[str, Any]] | None = None,
+    ) -> F | Callable[[F], F]:
+        """Make each call of a function a span; serves coroutines and generators too.
+
+        Args:
+            name: The span's name; the function's qualified name if not given.
+            category: As for `span`.
+            attrs: Called with the function's arguments, gives the span's attributes.
+        """
+        return decorate(lambda: self._recorder, name, category, attrs)
+
+    def event(self, name: str, /, **attrs: Any) -> None:
+        """Record an instant."""
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.types.add_event(name, attrs)
+
+    def annotate(self, target: Span | SpanRef | str | None, /, **facts: Any) -> None:
+        """Record what became known about a span late, such as a reward or the consuming step.
+
+        Args:
+            target: A span, its `ref`, or that as text; None is taken for "not recorded".
+            **facts: What became known.
+        """
+        recorder = self._recorder
+        if recorder is None or target is None:
+            return
+        ref = target.ref if isinstance(target, Span) else target
+        if isinstance(ref, str):
+            ref = parse_traceparent(ref)
+        if isinstance(ref, SpanRef):
+            recorder.types.add_facts(ref, facts)
+        elif not isinstance(target, Span):
+            tell_once(
+                "annotate",
+                "Rollscope cannot annotate %.100r; give it a span, its .ref, or that as text",
+                target,
+            )
+
+    def payload(self, name: str, value: Any, /) -> None:  # noqa: ANN401  (any payload goes)
+        """Keep trajectory text (messages, tokens) with the current span, if payloads are on."""
+        recorder = self._recorder
+        if recorder is None or not recorder.settings.payloads:
+            return
+        ref = self._current.get().ref
+        if ref is None:
+            tell_once(
+                f"payload:{name}",
+                "Rollscope cannot keep the payload %.100r outside of any span",
+                name,
+            )
+            return
+        at = recorder.clock.mono_ns()
+        # A conversation that grows later is kept as it is now.
+        kept = value.copy() if isinstance(value, (list, dict)) else value
+        recorder.buffers.payloads.append((ref.trace_id, ref.span_id, at, name, kept))
+
+    def count(self, name: str, value: float = 1, /, **labels: Any) -> None:
+        """Add to a counter."""
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.buffers.samples.append((MetricType.COUNTER, name, labels, value))
+
+    def gauge(self, name: str, value: float, /, **labels: Any) -> None:
+        """Set a gauge."""
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.buffers.samples.append((MetricType.GAUGE, name, labels, value))
+
+    def observe(self, name: str, value: float, /, **labels: Any) -> None:
+        """Add a value to a histogram."""
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.buffers.samples.append((MetricType.HISTOGRAM, name, labels, value))
+
+    def current(self) -> Span:
+        """Give the current span; where there is none, one that is false and ignores everything."""
+        return self._current.get()
+
+    def inject(self, carrier: MutableMapping[str, str] | None = None) -> dict[str, str]:
+        """Write the current context as W3C headers into a carrier, or a new one, and give it."""
+        headers: dict[str, str] = {}
+        span = self._current.get()
+        if self._recorder is not None and span:
+            if carrier is not None and "baggage" in carrier:
+                headers["baggage"] = carrier["baggage"]
+            inject_span(span, headers)
+        if carrier is not None:
+            carrier.update(headers)
+        return headers
+
+    def attach(self, carrier: Mapping[str, str]) -> Attachment:
+        """Go on under the span that a carrier names: for good, or for a `with` block.
+
+        Args:
+            carrier: Headers as `inject` writes them, in any case; an environment works too.
+        """
+        span = extract_span(carrier) if self._recorder is not None else None
+        return Attachment(None, NOOP) if span is None else Attachment(self._current, span)
+
+    def carry(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Make a function that runs under the current span in another thread or process.
+
+        For `threading.Thread`, executors, `run_in_executor`, process pools and spawned processes,
+        which do not carry context by themselves.
+        """
+        if self._recorder is None:
+            return function
+        return Carried(function, self.inject(), self._portable_settings(), copy_context())
+
+    def child_env(self, env: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Give an environment in which a subprocess records into this run, under this span.
+
+        Args:
+            env: What to add to; the environment of this process if not given.
+        """
+        child = dict(os.environ if env is None else env)
+        if self._recorder is None:
+            return child
+        for name, value in self._portable_settings().items():
+            child[f"ROLLSCOPE_{name.upper()}"] = str(value)
+        for name, value in self.inject().items():
+            child[name.upper()] = value
+        return child
+
+    def _portable_settings(self) -> dict[str, Any]:
+        """Give the settings that make another process record into the same run."""
+        return {
+            "run": self.run,
+            "dir": os.path.abspath(self.settings.dir),
+            "payloads": self.settings.payloads,
+        }
+
+
+def _make_sink(settings: Settings) -> Sink:
+    if settings.sink == "file":
+        from rollscope.instrument.sinks.file import FileSink
+
+        return FileSink()
+    if settings.sink == "none":
+        from rollscope.instrument.sinks import NullSink
+
+        return NullSink()
+    sink: Sink = settings.sink
+    return sink
+
+
+def decorate(
+    recorder: Callable[[], Recorder | None],
+    name: F | str | None,
+    category: str,
+    attrs: Callable[..., dict[str, Any]] | None,
+) -> F | Callable[[F], F]:
+    """Serve `@trace`, `@trace()` and `@trace("name")` alike."""
+    if callable(name):
+        return traced(name, recorder, _name_of(name), category, attrs)
+
+    def decorator(function: F) -> F:
+        return traced(function, recorder, name or _name_of(function), category, attrs)
+
+    return decorator
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", type(function).__qualname__)

@@ -1,0 +1,1 @@
+"""Metrics: how counters, gauges and histograms are aggregated. No sockets, no threads."""

@@ -1,0 +1,250 @@
+"""Batches: the body of a frame, in columns.
+
+Spans and events stand in columns of raw little-endian numbers, which readers take over without
+touching each value; text and scopes are listed once per batch and referred to by number. A batch
+needs nothing but itself to be read. How it becomes records is left to `unpack`.
+"""
+
+import sys
+from array import array
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from rollscope.errors import FrameError, UnknownSchema
+from rollscope.model.clockline import ClockLine
+from rollscope.model.kinds import STATUS_OF_CODE, WHAT_OF_CODE, MetricType
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Batch",
+    "Fact",
+    "Heartbeat",
+    "Metric",
+    "Payload",
+    "ProcessHeader",
+    "SpanColumns",
+    "Stack",
+    "decode_batch",
+    "encode_batch",
+    "index_column",
+    "number_column",
+    "read_index_column",
+    "read_number_column",
+]
+
+SCHEMA_VERSION: Final = 1
+"""Raised when older readers would misread newer batches; additions alone do not raise it."""
+
+ScopeRow = tuple[bytes, int | None, str | None, str | None, int | None, int | None]
+"""trace id, step, task key, group, session id, sample."""
+
+
+class ProcessHeader(msgspec.Struct, omit_defaults=True):
+    """Who writes the log."""
+
+    host: str
+    pid: int
+    role: str
+    started_ns: int
+    started_mono_ns: int
+    heartbeat_s: float
+    python: str
+    version: str
+    rank: int | None = None
+    parent: bytes | None = None
+    pid_namespace: int = 0
+    start_ticks: int = 0
+
+
+class SpanColumns(msgspec.Struct):
+    """Spans and events; each column has one entry per row."""
+
+    what: bytes
+    """One byte a row: see `kinds.WHAT_OF_CODE`."""
+    status: bytes
+    """One byte a row: see `kinds.STATUS_OF_CODE`."""
+    name: bytes
+    """Numbers into `names`, one byte each, or four if there are more than 256 names."""
+    scope: bytes
+    """Numbers into `scopes`, in the same way."""
+    span_id: bytes
+    """Eight bytes a row, as the next three columns."""
+    parent_id: bytes
+    """0: no parent."""
+    start_ns: bytes
+    """Monotonic."""
+    end_ns: bytes
+    """Monotonic; 0 while open."""
+    names: list[str]
+    scopes: list[ScopeRow]
+    attrs: msgspec.Raw
+    """A list with one map a row, or null if no row has attributes."""
+    fields: dict[int, dict[str, Any]] = {}
+    """Row number to the fields that few spans have: reason, outcome, lane, versions."""
+
+
+class Fact(msgspec.Struct, array_like=True):
+    """A late fact about a span."""
+
+    trace_id: bytes
+    span_id: int
+    mono_ns: int
+    facts: dict[str, Any]
+
+
+class Metric(msgspec.Struct, array_like=True):
+    """What one metric did during a drain."""
+
+    type: MetricType
+    name: str
+    labels: dict[str, str]
+    value: float
+    count: int = 0
+    min: float | None = None
+    max: float | None = None
+    buckets: dict[int, int] = {}
+
+
+class Payload(msgspec.Struct, array_like=True):
+    """Trajectory text of a span."""
+
+    trace_id: bytes
+    span_id: int
+    mono_ns: int
+    name: str
+    text: str
+    cut: bool
+
+
+class Stack(msgspec.Struct, array_like=True):
+    """Where a span hangs."""
+
+    span_id: int
+    mono_ns: int
+    task: str
+    frames: list[str]
+
+
+class Heartbeat(msgspec.Struct, omit_defaults=True):
+    """The process lives; with the ids of its announced open spans now and then."""
+
+    open_ids: bytes | None = None
+
+
+class Batch(msgspec.Struct, omit_defaults=True):
+    """Everything one drain has to say."""
+
+    schema: int
+    process: bytes
+    """Id of the process, 8 random bytes."""
+    number: int
+    """Frames of one process count from 0; process and number name a frame for good."""
+    mono_ns: int
+    clock: ClockLine
+    header: ProcessHeader | None = None
+    spans: SpanColumns | None = None
+    facts: list[Fact] = []
+    metrics: list[Metric] = []
+    payloads: list[Payload] = []
+    stacks: list[Stack] = []
+    heartbeat: Heartbeat | None = None
+    drops: dict[str, int] = {}
+    end: str | None = None
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Batch)
+_schema_decoder = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
+
+
+def encode_batch(batch: Batch) -> bytes:
+    """Encode a batch as the body of a frame."""
+    return _encoder.encode(batch)
+
+
+def decode_batch(body: bytes) -> Batch:
+    """Decode the body of a frame.
+
+    Raises:
+        UnknownSchema: It was written by a newer version.
+        FrameError: It is no batch at all.
+    """
+    try:
+        batch = _decoder.decode(body)
+    except msgspec.DecodeError as error:
+        schema = _peek_schema(body)
+        if schema is not None and schema > SCHEMA_VERSION:
+            raise _unknown(schema) from None
+        raise FrameError(f"a frame holds no batch: {error}") from None
+    if batch.schema > SCHEMA_VERSION:
+        raise _unknown(batch.schema)
+    if batch.spans is not None:
+        _check_columns(batch.spans)
+    return batch
+
+
+def _check_columns(columns: SpanColumns) -> None:
+    """Refuse columns that do not fit together, so that readers need not check each value."""
+    rows = len(columns.what)
+    numbers = (columns.span_id, columns.parent_id, columns.start_ns, columns.end_ns)
+    tables = ((columns.name, len(columns.names)), (columns.scope, len(columns.scopes)))
+    sound = (
+        len(columns.status) == rows
+        and all(len(column) == 8 * rows for column in numbers)
+        and all(len(column) in (rows, 4 * rows) for column, _ in tables)
+        and set(columns.what) <= WHAT_OF_CODE.keys()
+        and max(columns.status, default=0) < len(STATUS_OF_CODE)
+        and all(max(read_index_column(c, rows), default=-1) < size for c, size in tables)
+    )
+    if not sound:
+        raise FrameError("a frame holds span columns that do not fit together")
+
+
+def _peek_schema(body: bytes) -> int | None:
+    try:
+        return msgspec.msgpack.decode(_schema_decoder.decode(body)["schema"], type=int)
+    except (msgspec.DecodeError, KeyError):
+        return None
+
+
+def _unknown(schema: int) -> UnknownSchema:
+    return UnknownSchema(
+        f"written with schema {schema}, this version reads up to {SCHEMA_VERSION}; "
+        "upgrade rollscope to read it"
+    )
+
+
+def _little(numbers: "array[int]") -> bytes:
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def number_column(values: Sequence[int]) -> bytes:
+    """Write whole numbers below 2**64 as a column."""
+    return _little(array("Q", values))
+
+
+def read_number_column(column: bytes) -> "array[int]":
+    """Read what `number_column` wrote."""
+    numbers = array("Q", column)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
+def index_column(indices: list[int], table_size: int) -> bytes:
+    """Write numbers into a table of the given size as a column."""
+    return bytes(indices) if table_size <= 256 else _little(array("I", indices))
+
+
+def read_index_column(column: bytes, rows: int) -> Sequence[int]:
+    """Read what `index_column` wrote."""
+    if len(column) == rows:
+        return column
+    indices = array("I", column)
+    if sys.byteorder == "big":
+        indices.byteswap()
+    return indices

@@ -1,0 +1,1 @@
+"""The store: reading runs back, while they are being written and afterwards."""
