@@ -1,12 +1,12 @@
 # PYTHON=... picks the interpreter that .venv is made from; `make clean` first to change it.
 VENV := .venv
 BIN := $(VENV)/bin
-CODE := $(wildcard src tests benchmarks examples scripts/join-news)
+CODE := $(wildcard src tests benchmarks examples scripts/join-news scripts/write-docs)
 
 .DEFAULT_GOAL := help
 # Checks run in the order written and one install at a time, also under -j.
 .NOTPARALLEL:
-.PHONY: help setup test demo fmt lint types contracts unit wheel bench clean
+.PHONY: help setup test demo fmt lint types contracts unit wheel docs bench clean
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -39,6 +39,9 @@ unit: setup ## Run the fast tests only
 wheel: setup ## Build the wheel into dist/
 	@rm -rf dist
 	@$(BIN)/python -m build --wheel --no-isolation
+
+docs: setup ## Write the generated pages of docs/
+	@$(BIN)/python scripts/write-docs
 
 bench: $(VENV)/.ready-bench ## Measure the recorder's overhead against its rivals
 	@$(BIN)/python benchmarks/bench_overhead.py

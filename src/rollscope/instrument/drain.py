@@ -134,17 +134,17 @@ class Drain:
         contents = _contents(rows)
         try:
             columns = encode_rows(rows, self._settings.attr_max_bytes)
+            if len(columns.attrs) <= _FRAME_BYTES or len(rows) == ROW:
+                self._put(self._batch(spans=columns), importance, contents)
+                return
         except Exception:
             self._outbox.count_drop(contents, "not_encodable")
             with guarded("encoding spans"):
                 raise
             return
-        if len(columns.attrs) > _FRAME_BYTES and len(rows) > ROW:
-            middle = len(rows) // ROW // 2 * ROW
-            self._pack_columns(rows[:middle], importance)
-            self._pack_columns(rows[middle:], importance)
-            return
-        self._put(self._batch(spans=columns), importance, contents)
+        middle = len(rows) // ROW // 2 * ROW
+        self._pack_columns(rows[:middle], importance)
+        self._pack_columns(rows[middle:], importance)
 
     def _pack_payloads(self) -> None:
         pending: list[Payload] = []

@@ -31,6 +31,7 @@ __all__ = ["encode_rows"]
 
 _NULL: Final = msgspec.Raw(b"\xc0")
 _NAME_BYTES: Final = 512
+_FEW_ATTRS: Final = 64
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -61,6 +62,8 @@ def _fast_attrs(attrs: list[dict[str, Any]], limit: int) -> msgspec.Raw:
     """Encode attributes at once if each value is a plain scalar of allowed size."""
     limit //= 4  # characters that surely fit, whatever they are
     for values in attrs:
+        if len(values) > _FEW_ATTRS:
+            raise ValueError
         for value in values.values():
             kind = value.__class__
             if kind is int or kind is float:

@@ -54,9 +54,11 @@ def forget(tracer: Tracer, recorder: Recorder) -> None:
     """Stop watching over a tracer that was shut down."""
     _tracers.discard(tracer)
     if threading.current_thread() is not threading.main_thread():
-        return
-    if recorder.wake_fd >= 0 and recorder.wake_fd == _wakeup_fd():
-        signal.set_wakeup_fd(-1)
+        return  # signals are the main thread's business; the handler, finding no tracer, does none
+    if recorder.on_signal is not None:
+        if recorder.wake_fd == _wakeup_fd():
+            signal.set_wakeup_fd(-1)
+        recorder.on_signal = None
     if not _tracers and signal.getsignal(signal.SIGTERM) is _on_sigterm:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

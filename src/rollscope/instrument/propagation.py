@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contextvars import ContextVar
     from types import TracebackType
 
-    from rollscope.instrument.spans import Span
+    from rollscope.instrument.spans import AddFacts, Span
 
 __all__ = ["Attachment", "extract_span", "inject_span"]
 
@@ -57,8 +57,13 @@ def inject_span(span: Span, carrier: MutableMapping[str, str]) -> None:
         carrier["baggage"] = ",".join(theirs + ours)
 
 
-def extract_span(carrier: Mapping[str, str]) -> Span | None:
-    """Read what `inject_span`, or any W3C client, wrote; None if there is no valid context."""
+def extract_span(carrier: Mapping[str, str], add_facts: AddFacts) -> Span | None:
+    """Read what `inject_span`, or any W3C client, wrote; None if there is no valid context.
+
+    Args:
+        carrier: Headers, in any case.
+        add_facts: Takes what is learned about the span on this side.
+    """
     headers = {
         str(name).lower(): value
         for name, value in carrier.items()
@@ -76,7 +81,7 @@ def extract_span(carrier: Mapping[str, str]) -> Span | None:
             text,
         )
         return None
-    return RemoteSpan(ref.span_id, _scope(ref, headers.get("baggage", "")))
+    return RemoteSpan(ref.span_id, _scope(ref, headers.get("baggage", "")), add_facts)
 
 
 def _scope(ref: SpanRef, baggage: str) -> Scope:

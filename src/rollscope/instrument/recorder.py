@@ -52,19 +52,20 @@ class Recorder:
         current: ContextVar[Span],
         clock: Clock,
         ids: IdSource,
-        parent: bytes | None = None,
+        inherited: Recorder | None = None,
     ) -> None:
         self.settings = settings
         self.run = run
         self.process = ids.process_id()
         self.current = current
         self.clock = clock
-        self.buffers = Buffers()
+        # Spans from before a fork keep their buffers, so that facts about them still arrive.
+        self.buffers: Buffers = Buffers() if inherited is None else inherited.buffers
         self.types = bind_span_types(self.buffers, current, ids, clock)
         self.new_span = self.types.new_span
         self.new_phase = self.types.new_phase
         wall = WallLine(clock)
-        header = describe_process(settings, wall.line, parent)
+        header = describe_process(settings, wall.line, inherited.process if inherited else None)
         opening = Opening(run, settings.dir, self.process, header, settings.tags)
         self.outbox = Outbox(sink, opening, int(settings.buffer_mb * _OUTBOX_SHARE * 2**20))
         self._drain = Drain(self.buffers, self.outbox, settings, clock, wall, self.process, header)
@@ -154,7 +155,9 @@ class Recorder:
             self._drain.run(end=self._end)
         for drained in take_all(self._flushes):
             drained.set()
-        self._close_pipe()
+        if self.on_signal is None:
+            # Else the pipe is the wake-up descriptor for signals, and must not be closed under it.
+            self._close_pipe()
 
     def _sleep(self) -> None:
         """Wait for the next tick or a wake-up; hand signals that came to whoever listens."""

@@ -14,6 +14,8 @@ __all__ = ["clean_attrs", "clean_text", "clean_value"]
 
 _MAX_DEPTH: Final = 4
 _MAX_ITEMS: Final = 64
+_MAX_ATTRS: Final = 128
+_KEY_BYTES: Final = 256
 _INT64: Final = range(-(2**63), 2**64)
 _AS_TEXT: Final = frozenset(
     {
@@ -44,8 +46,13 @@ def clean_text(value: object, limit: int) -> str:
 
 def clean_attrs(attrs: dict[str, Any], limit: int) -> dict[str, Any]:
     """Give attributes that can be encoded, each within `limit` bytes."""
+    if len(attrs) > _MAX_ATTRS:
+        tell_once(
+            "attr-many", "Rollscope keeps the first %d of %d attributes", _MAX_ATTRS, len(attrs)
+        )
     return {
-        clean_text(key, limit): clean_value(value, limit, str(key)) for key, value in attrs.items()
+        clean_text(key, _KEY_BYTES): clean_value(value, limit, str(key)[:_KEY_BYTES])
+        for key, value in islice(attrs.items(), _MAX_ATTRS)
     }
 
 

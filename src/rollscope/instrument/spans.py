@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from rollscope.instrument.clock import Clock
     from rollscope.instrument.ids import IdSource
 
+    AddFacts = Callable[[SpanRef, dict[str, Any]], None]
+
 __all__ = ["NOOP", "RemoteSpan", "Session", "Span", "SpanTypes", "bind_span_types"]
 
 _OK = STATUS_CODES[Status.OK]
@@ -157,13 +159,18 @@ _NoopSpan.__exit__ = "".format  # type: ignore[method-assign,assignment]
 
 
 class RemoteSpan(Span):
-    """The current span where the real one lives in another process or before a fork."""
+    """The current span where the real one lives in another process."""
 
-    __slots__ = ()
+    __slots__ = ("_add_facts",)
 
-    def __init__(self, span_id: int, scope: Scope) -> None:
-        """Stand for a span by its id."""
+    def __init__(self, span_id: int, scope: Scope, add_facts: AddFacts) -> None:
         self.id, self.scope, self.parent = span_id, scope, NOOP
+        self._add_facts = add_facts
+
+    def set(self, **attrs: Any) -> Self:
+        """Record what is learned here as late facts about the real span."""
+        self._add_facts(SpanRef(self.scope.trace_id, self.id), attrs)
+        return self
 
 
 class SpanTypes(NamedTuple):
@@ -176,7 +183,7 @@ class SpanTypes(NamedTuple):
     new_task: Callable[[str, str | None, int | None, dict[str, Any]], Span]
     new_session: Callable[[int, int | None, str | None, int | None, dict[str, Any]], Session]
     add_event: Callable[[str, dict[str, Any]], None]
-    add_facts: Callable[[SpanRef, dict[str, Any]], None]
+    add_facts: AddFacts
 
 
 def bind_span_types(

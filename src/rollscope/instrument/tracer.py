@@ -60,7 +60,7 @@ class Tracer:
         self._setup(resolve(settings, os.environ), clock, ids)
         if self.settings.enabled:
             with guarded("starting to record"):
-                self._record(parent=None)
+                self._record(inherited=None)
                 self._attach_environment()
 
     @classmethod
@@ -79,7 +79,7 @@ class Tracer:
         self._sink: Sink | None = None
         self._recorder: Recorder | None = None
 
-    def _record(self, parent: bytes | None) -> None:
+    def _record(self, inherited: Recorder | None) -> None:
         """Begin to record in this process."""
         # Loaded here: a program that never calls `init` does not pay for the machinery.
         from rollscope.instrument.recorder import Recorder
@@ -93,7 +93,7 @@ class Tracer:
             self._current,
             self._clock,
             self._ids,
-            parent,
+            inherited,
         )
         recorder.start()
         self._recorder = recorder
@@ -110,7 +110,7 @@ class Tracer:
         if inherited is None:
             return
         inherited.abandon()
-        self._record(parent=inherited.process)
+        self._record(inherited)
 
     def __enter__(self) -> Self:
         """Use the tracer for a block; leaving it shuts the tracer down."""
@@ -309,7 +309,10 @@ class Tracer:
         Args:
             carrier: Headers as `inject` writes them, in any case; an environment works too.
         """
-        span = extract_span(carrier) if self._recorder is not None else None
+        recorder = self._recorder
+        if recorder is None:
+            return Attachment(None, NOOP)
+        span = extract_span(carrier, recorder.types.add_facts)
         return Attachment(None, NOOP) if span is None else Attachment(self._current, span)
 
     def carry(self, function: Callable[P, R]) -> Callable[P, R]:

@@ -36,7 +36,9 @@ class LogFollower:
         self.has_ended = False
         """Whether the process closed the log itself."""
         self.damaged_bytes = 0
-        """Bytes that were no whole frame, the torn end of a dead process's log included."""
+        """Bytes that were no whole frame, the torn end apart."""
+        self.torn_bytes = 0
+        """Bytes of a frame that its process did not live to finish."""
         self.problems: list[str] = []
         """What is wrong with the file, in sentences."""
         self.open_spans: dict[str, SpanRecord] = {}
@@ -68,7 +70,15 @@ class LogFollower:
                 self._offset += len(data)
                 yield from self._take(self._rest + data, final=False)
         if final and self._rest:
-            yield from self._take(self._rest, final=True)
+            yield from self._take_torn_end()
+
+    def _take_torn_end(self) -> Iterator[Record]:
+        """Give up on the frame at the end, unless it is damage with whole frames behind it."""
+        rest, self._rest = self._rest, b""
+        if scan_frames(rest, final=True).bodies:
+            yield from self._take(rest, final=True)
+        else:
+            self.torn_bytes += len(rest)
 
     def _take(self, data: bytes, *, final: bool) -> Iterator[Record]:
         scan = scan_frames(data, final=final)
@@ -130,16 +140,17 @@ class LogFollower:
             if span_id in self.open_spans
         }
 
+    def is_over(self, now_ns: int) -> bool:
+        """Say whether nothing more will be written: the log was closed or its process is gone."""
+        if self.has_ended or self.process is None:
+            return self.has_ended
+        return not is_alive(self.process, self.last_seen_ns, now_ns)
+
     def lost_spans(self, now_ns: int) -> Iterator[SpanRecord]:
         """Give the spans that can no longer end, once: their process is gone."""
-        if not self.open_spans or self.process is None:
+        if not self.open_spans or not self.is_over(now_ns):
             return
-        if self.has_ended:
-            why = "its process ended"
-        elif is_alive(self.process, self.last_seen_ns, now_ns):
-            return
-        else:
-            why = "its process died"
+        why = "its process ended" if self.has_ended else "its process died"
         for span_id in list(self.open_spans):
             yield self._lose(span_id, self.last_seen_ns, why)
 

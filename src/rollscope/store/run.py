@@ -75,10 +75,11 @@ class RunFollower:
         for path in self._files():
             log = self.logs.setdefault(path, LogFollower(path))
             yield from log.poll()
-            lost = list(log.lost_spans(time.time_ns()))
-            if final and (lost or log.has_ended or not log.open_spans):
-                yield from log.poll(final=True)
-            yield from lost
+            now_ns = time.time_ns()
+            if log.is_over(now_ns):
+                # Once more: it may have written and ended between the two looks.
+                yield from log.poll(final=final)
+            yield from log.lost_spans(now_ns)
 
     def _files(self) -> list[Path]:
         if self.path.is_file():

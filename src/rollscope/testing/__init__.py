@@ -2,5 +2,15 @@
 
 from rollscope.testing.capture import Capture, capture
 from rollscope.testing.fakes import FakeClock, SequentialIds
+from rollscope.testing.generate import generate_run
+from rollscope.testing.shape import RunShape, RunTruth
 
-__all__ = ["Capture", "FakeClock", "SequentialIds", "capture"]
+__all__ = [
+    "Capture",
+    "FakeClock",
+    "RunShape",
+    "RunTruth",
+    "SequentialIds",
+    "capture",
+    "generate_run",
+]

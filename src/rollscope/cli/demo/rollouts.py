@@ -1,0 +1,71 @@
+"""The demo's rollouts: instrumented as a user's would be, with sleeps instead of GPUs.
+
+Generation and tools have heavy tails, tools fail now and then, and one browser never answers.
+"""
+
+import asyncio
+from random import Random
+
+import rollscope as rs
+
+__all__ = ["RolloutWorker", "ToolError"]
+
+
+class ToolError(Exception):
+    """A tool's sandbox went away."""
+
+
+class RolloutWorker:
+    """Rolls out tasks, a few sessions at a time."""
+
+    def __init__(self, seed: int, slots: int = 16) -> None:
+        self._random = Random(seed)  # noqa: S311  (wants repetition, not secrecy)
+        self._slots = asyncio.Semaphore(slots)
+        self._never = asyncio.Event()
+
+    async def run_task(self, key: str, *, step: int, version: int, hangs: bool = False) -> None:
+        """Roll out one prompt four times."""
+        async with rs.task(key, step=step), asyncio.TaskGroup() as group:
+            for sample in range(4):
+                hang = hangs and sample == 2
+                group.create_task(self._run_session(sample, version, hangs=hang))
+
+    async def _run_session(self, sample: int, version: int, *, hangs: bool) -> None:
+        async with self._slots:
+            try:
+                async with rs.session(sample=sample, version=version) as session:
+                    for turn in range(self._random.randint(1, 3)):
+                        await self._generate(turn)
+                        await self._use_tool(hangs=hangs)
+                    with rs.phase("reward", function="judge"):
+                        await self._pass_time(20, 0.5)
+                    if self._random.random() < 0.2:
+                        session.finish("rejected", reason="equal_rewards", reward=0.0)
+                    else:
+                        session.finish("accepted", reward=round(self._random.random(), 2))
+            except ToolError:
+                return  # a failed rollout is a record, not the end of the run
+
+    async def _generate(self, turn: int) -> None:
+        with rs.phase("generate", model="policy", turn=turn) as phase:
+            tokens = await self._pass_time(90, 0.7)
+            phase.set(tokens=tokens)
+
+    async def _use_tool(self, *, hangs: bool) -> None:
+        tool = "browser" if hangs else self._random.choice(("python", "search"))
+        with rs.phase("toolcall", tool=tool):
+            if hangs:
+                await self._browse()
+            await self._pass_time(30, 1.0)
+            if self._random.random() < 0.02:
+                raise ToolError("sandbox is gone")
+
+    async def _browse(self) -> None:
+        await self._never.wait()
+
+    async def _pass_time(self, median_ms: float, spread: float) -> int:
+        delay_s = self._random.lognormvariate(0.0, spread) * median_ms / 1000
+        if self._random.random() < 0.02:
+            delay_s *= 6
+        await asyncio.sleep(delay_s)
+        return int(delay_s * 1000)

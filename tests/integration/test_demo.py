@@ -1,0 +1,47 @@
+"""The demo as a newcomer runs it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_the_demo_shows_what_ran_hung_failed_and_died(tmp_path: Path) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "rollscope", "demo", "--steps", "2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+        check=True,
+    )
+
+    assert shown.stderr == ""
+    for title in ("Steps", "Phases", "Still running", "Lost"):
+        assert f"\n{title}\n" in shown.stdout
+    (hanging,) = [line for line in shown.stdout.splitlines() if "browse/1 sample 2" in line]
+    assert "toolcall browser" in hanging
+    assert "_browse" in hanging
+    assert "its process died" in shown.stdout
+    assert "Dropped records: 0" in shown.stdout
+
+
+def test_the_demo_leaves_a_whole_run_and_nothing_running(tmp_path: Path) -> None:
+    demo = [sys.executable, "-m", "rollscope", "demo", "--steps", "1", "--dir", str(tmp_path)]
+    subprocess.run(demo, check=True, capture_output=True, timeout=120)
+    (run,) = tmp_path.iterdir()
+
+    catted = subprocess.run(
+        [sys.executable, "-m", "rollscope", "cat", str(run)],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+
+    records = [json.loads(line) for line in catted.stdout.splitlines()]
+    processes = {record["pid"]: record for record in records if record["record"] == "process"}
+    assert len(processes) == 2
+    assert not any(Path(f"/proc/{pid}").exists() for pid in processes)
+    last_status = {r["span_id"]: r["status"] for r in records if r["record"] == "span"}
+    assert "open" not in last_status.values()
