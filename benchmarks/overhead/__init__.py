@@ -1,0 +1,1 @@
+"""The parts of `bench_overhead.py`: how it measures, what it measures, how it reports."""
