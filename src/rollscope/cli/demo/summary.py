@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil
 from pathlib import Path
 
+from rollscope.analysis.sessions import session_times
 from rollscope.model.kinds import Kind, Status
 from rollscope.model.records import SpanRecord
 from rollscope.store.fold import Folded, read_run
@@ -22,6 +23,7 @@ def print_summary(run: Path) -> None:
     )
     _print_steps(folded)
     _print_phases(folded)
+    _print_slowest(folded)
     _print_open(folded)
     _print_failed(folded)
     _print_lost(folded)
@@ -56,6 +58,20 @@ def _print_phases(folded: Folded) -> None:
         ranks = (_seconds(_percentile(values, p)) for p in (0.5, 0.95, 0.99, 1.0))
         rows.append((name, str(len(values)), _seconds(sum(values)), *ranks))
     _print_table("Phases", ("phase", "count", "total", "p50", "p95", "p99", "max"), rows)
+
+
+def _print_slowest(folded: Folded) -> None:
+    """Show where the slowest finished sessions spent their time; the parts make the whole."""
+    ended = [s for s in folded.of_kind(Kind.SESSION) if s.status is Status.OK]
+    slowest = sorted(ended, key=lambda session: session.duration_s or 0.0)[-3:]
+    rows = []
+    for session in reversed(slowest):
+        times = session_times(session, folded.spans.values())
+        parts = [(name, phase.share_ns) for name, phase in times.phases.items()]
+        parts.append(("other", times.other_ns))
+        listed = ", ".join(f"{name} {_seconds(share / 1e9)}" for name, share in parts)
+        rows.append((_session_name(session), _seconds(session.duration_s), listed))
+    _print_table("Slowest sessions", ("session", "total", "of which"), rows)
 
 
 def _print_open(folded: Folded) -> None:

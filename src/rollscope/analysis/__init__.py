@@ -1,0 +1,1 @@
+"""Analysis: what recorded times mean. Pure functions over records; nothing in here does I/O."""
