@@ -10,12 +10,17 @@ from typing import Any, Generic, TypeVar, overload
 
 from rollscope.errors import SettingError
 
-__all__ = ["Setting", "Settings", "all_settings", "resolve"]
+__all__ = ["RAISE_VARIABLE", "Setting", "Settings", "all_settings", "resolve", "unknown_variables"]
+
+RAISE_VARIABLE = "ROLLSCOPE_RAISE"
+"""Set to 1, it lets internal faults raise; no setting, since it is for our own tests."""
 
 T = TypeVar("T")
 
 _ON = frozenset({"1", "on", "true", "yes"})
 _OFF = frozenset({"0", "off", "false", "no"})
+_MAX_BYTES = 16 * 1024 * 1024
+"""Of one attribute or payload: a quarter of the largest frame."""
 _RUN_NAME = re.compile(r"[A-Za-z0-9_+=@][A-Za-z0-9._+=@-]{0,127}")
 
 
@@ -76,10 +81,10 @@ def _number(low: float, high: float) -> Callable[[object], float]:
     return parse
 
 
-def _size(low: int) -> Callable[[object], int]:
+def _size(low: int, high: int) -> Callable[[object], int]:
     def parse(value: object) -> int:
         number = _whole(value)
-        if number < low:
+        if not low <= number <= high:
             raise _Reject
         return number
 
@@ -169,13 +174,19 @@ class Settings:
         64.0, _number(1, 65536), "1 to 65536", "Bound on what is kept while a sink is slow."
     )
     attr_max_bytes = Setting[int](
-        4096, _size(64), "a whole number from 64", "Longer attribute values are cut."
+        4096,
+        _size(64, _MAX_BYTES),
+        f"a whole number from 64 to {_MAX_BYTES}",
+        "Longer attribute values are cut.",
     )
     payloads = Setting[bool](
         False, _flag, "on or off", "Keep what is given to `payload` (messages, tokens)."
     )
     payload_max_bytes = Setting[int](
-        262_144, _size(64), "a whole number from 64", "Longer payloads are cut."
+        262_144,
+        _size(64, _MAX_BYTES),
+        f"a whole number from 64 to {_MAX_BYTES}",
+        "Longer payloads are cut.",
     )
     stack_after_s = Setting[float](
         10.0,
@@ -228,8 +239,18 @@ def resolve(given: Mapping[str, object], environ: Mapping[str, str]) -> Settings
     return Settings(**values)
 
 
+def unknown_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Give the `ROLLSCOPE_*` variables that mean nothing, each with a hint at what was meant."""
+    known = {setting.variable: setting for setting in all_settings().values()}
+    return {
+        name: _hint(name, known)
+        for name in environ
+        if name.startswith("ROLLSCOPE_") and name not in known and name != RAISE_VARIABLE
+    }
+
+
 def _hint(name: str, known: Mapping[str, object]) -> str:
-    from difflib import get_close_matches  # only an error needs it
+    from difflib import get_close_matches  # only a mistake needs it
 
     close = get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"settings are: {', '.join(known)}"
+    return f"did you mean {close[0]!r}?" if close else f"known are: {', '.join(known)}"

@@ -34,8 +34,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code if isinstance(error, CommandError) else 1
     except BrokenPipeError:
         # The reader of our output has gone, as in `| head`; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
         return 0
+    except OSError as error:  # a file that may not be read, a disk that is gone
+        print(f"rollscope: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     return code

@@ -34,6 +34,11 @@ WHAT, NAME, SCOPE, SPAN, PARENT, START, END, STATUS, ATTRS, FIELDS = range(10)
 ROW: Final = 10
 """Entries of a row, in the order of the names above."""
 
+_BUSY_ROWS: Final = 200
+_EARLY_ROWS: Final = 10_000
+_EARLY_PAYLOADS: Final = 100
+"""Few, since each may be as long as a conversation."""
+
 
 class Buffers:
     """Everything recorded and not yet taken by the writer."""
@@ -48,6 +53,24 @@ class Buffers:
         self.samples: list[Sample] = []
         self.payloads: list[tuple[bytes, int, int, str, Any]] = []
         """trace id, span id, monotonic time, name, value."""
+
+    def is_empty(self) -> bool:
+        """Whether nothing waits and nothing is open."""
+        waiting = self.rows or self.open or self.facts or self.samples or self.payloads
+        return not waiting
+
+    def is_busy(self) -> bool:
+        """Whether enough rows wait at a tick to write them without waiting for the drain."""
+        return len(self.rows) > _BUSY_ROWS * ROW
+
+    def is_filling(self) -> bool:
+        """Whether so much waits that the writer should not wait for the drain to be due."""
+        return (
+            len(self.rows) > _EARLY_ROWS * ROW
+            or len(self.samples) > _EARLY_ROWS
+            or len(self.facts) > _EARLY_ROWS
+            or len(self.payloads) > _EARLY_PAYLOADS
+        )
 
     def clear(self) -> None:
         """Forget everything; a forked child leaves its parent's records to the parent."""

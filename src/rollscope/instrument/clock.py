@@ -12,6 +12,8 @@ from rollscope.model.clockline import ClockLine
 __all__ = ["Clock", "SystemClock", "WallLine"]
 
 _RENEW_NS: Final = 10_000_000_000
+_FIRST_RENEW_NS: Final = 1_000_000_000
+"""The first line knows no drift, and 100 parts per million make a millisecond in ten seconds."""
 _MAX_RATE_PPB: Final = 500_000
 """The fastest that NTP slews a clock: 500 parts per million."""
 _JUMP_NS: Final = 50_000_000
@@ -39,8 +41,9 @@ class WallLine:
     """Keeps the current clock line of a process.
 
     Each renewal starts where the last line stands, so lines always meet, and aims to be right by
-    the next one. The rate is the drift seen over the whole life of the process plus what corrects
-    the error at hand; the total stays within what a slewed clock can do.
+    the next one, which is expected after ten seconds or, in a process with little to write, after
+    as long as this one took. The rate is the drift seen over the whole life of the process plus
+    what corrects the error at hand; the total stays within what a slewed clock can do.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -64,7 +67,8 @@ class WallLine:
 
     def renew_if_due(self) -> ClockLine:
         """Give the line in force, a fresh one every ten seconds."""
-        if self._clock.mono_ns() - self.line.mono_ns < _RENEW_NS:
+        due_ns = _FIRST_RENEW_NS if self.line is self._origin else _RENEW_NS
+        if self._clock.mono_ns() - self.line.mono_ns < due_ns:
             return self.line
         mono, wall = self._read()
         at = self.line.wall_at(mono)
@@ -75,7 +79,7 @@ class WallLine:
             error = 0
         lived = mono - self._origin.mono_ns
         drift = (at + error - self._origin.wall_ns - lived) * 1_000_000_000 // lived
-        rate = drift + error * 1_000_000_000 // _RENEW_NS
+        rate = drift + error * 1_000_000_000 // max(elapsed, _RENEW_NS)
         rate = max(-_MAX_RATE_PPB, min(_MAX_RATE_PPB, rate))
         self.line = ClockLine(mono, at, rate, self._jumped_ns)
         return self.line

@@ -7,16 +7,18 @@ own code runs; what its consumer does between two items stays the consumer's.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from rollscope.instrument.guard import guarded
+from rollscope.instrument.sanitise import clean_text
+from rollscope.instrument.spans import NOOP, Span
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
-    from contextvars import ContextVar
+    from types import TracebackType
 
     from rollscope.instrument.recorder import Recorder
-    from rollscope.instrument.spans import Span
 
     GetRecorder = Callable[[], Recorder | None]
     AttrsOf = Callable[..., dict[str, Any]]
@@ -30,18 +32,24 @@ F = TypeVar("F", bound="Callable[..., Any]")
 _GENERATOR: Final = 0x20
 _COROUTINE: Final = 0x80 | 0x100
 _ASYNC_GENERATOR: Final = 0x200
+_KEY_BYTES: Final = 512
+_UNRECORDED: Final[ContextVar[Span]] = ContextVar("rollscope-unrecorded", default=NOOP)
+"""Stands for a tracer's current span where there is no tracer."""
 
 
 def traced(
     function: F, recorder: GetRecorder, name: str, category: str, attrs: AttrsOf | None
 ) -> F:
     """Wrap a function so that each call is a span."""
+    if isinstance(function, (classmethod, staticmethod)):
+        inner = traced(function.__func__, recorder, name, category, attrs)
+        return cast("F", type(function)(inner))  # so the decorators may stand in either order
 
     def new_span(active: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span:
         given: dict[str, Any] = {}
         if attrs is not None:
             with guarded(f"the attrs of {name}"):
-                given = dict(attrs(*args, **kwargs))
+                given = {_as_key(key): value for key, value in attrs(*args, **kwargs).items()}
         return active.new_span(name, category, given)
 
     flags = _code_flags(function)
@@ -57,12 +65,17 @@ def traced(
     return cast("F", functools.wraps(function)(wrapper))  # it takes and gives what F does
 
 
+def _as_key(key: object) -> str:
+    return key if type(key) is str else clean_text(key, _KEY_BYTES)
+
+
 def _code_flags(function: Any) -> int:  # noqa: ANN401  (any callable)
     while isinstance(function, functools.partial):
         function = function.func
     code = getattr(function, "__code__", None)
-    if code is None:  # an object with a __call__ of its own
-        code = getattr(vars(type(function)).get("__call__"), "__code__", None)
+    if code is None:  # an object of a class with a __call__
+        call = getattr(type(function), "__call__", None)  # noqa: B004  (its code is wanted)
+        code = getattr(call, "__code__", None)
     return 0 if code is None else int(code.co_flags)
 
 
@@ -100,24 +113,23 @@ def _wrap_generator(
         if active is None:
             return (yield from function(*args, **kwargs))
         generator = function(*args, **kwargs)
-        switch = _Switch(active.current)
-        with new_span(active, args, kwargs):
+        with _Turns(active.current, new_span(active, args, kwargs)) as turns:
             step, value = generator.send, None
             while True:
                 try:
                     item = step(value)
                 except StopIteration as stop:
                     return stop.value
-                switch.to_consumer()
+                turns.to_consumer()
                 try:
                     step, value = generator.send, (yield item)
                 except GeneratorExit:
-                    switch.to_generator()
+                    turns.to_generator()
                     generator.close()
                     raise
                 except BaseException as error:
                     step, value = generator.throw, error
-                switch.to_generator()
+                turns.to_generator()
 
     return wrapper
 
@@ -128,40 +140,56 @@ def _wrap_async_generator(
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         active = recorder()
         generator = function(*args, **kwargs)
-        if active is None:
-            async for item in generator:
-                yield item
-            return
-        switch = _Switch(active.current)
-        with new_span(active, args, kwargs):
+        # There is no `yield from` here, so what is sent and thrown is handed on by hand, also when
+        # nothing is recorded.
+        current = _UNRECORDED if active is None else active.current
+        span = NOOP if active is None else new_span(active, args, kwargs)
+        with _Turns(current, span) as turns:
             step, value = generator.asend, None
             while True:
                 try:
                     item = await step(value)
                 except StopAsyncIteration:
                     return
-                switch.to_consumer()
+                turns.to_consumer()
                 try:
                     step, value = generator.asend, (yield item)
                 except GeneratorExit:
-                    switch.to_generator()
+                    turns.to_generator()
                     await generator.aclose()
                     raise
                 except BaseException as error:
                     step, value = generator.athrow, error
-                switch.to_generator()
+                turns.to_generator()
 
     return wrapper
 
 
-class _Switch:
-    """Swaps the current span between a generator and whoever consumes it."""
+class _Turns:
+    """The span of a generator: current while the generator runs, not while its consumer does.
 
-    __slots__ = ("_current", "_inner", "_outer")
+    The consumer may be under another span each time, and at the end; that one stays current.
+    """
 
-    def __init__(self, current: ContextVar[Span]) -> None:
+    __slots__ = ("_current", "_inner", "_outer", "_span")
+
+    def __init__(self, current: ContextVar[Span], span: Span) -> None:
         self._current = current
+        self._span = span
         self._outer = self._inner = current.get()
+
+    def __enter__(self) -> Self:
+        self._span.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._span.__exit__(error_type, error, traceback)
+        self._current.set(self._outer)
 
     def to_consumer(self) -> None:
         self._inner = self._current.get()

@@ -9,6 +9,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
+from rollscope.config import resolve
 from rollscope.instrument.spans import NOOP, Session, Span
 from rollscope.instrument.tracer import Tracer, decorate
 
@@ -58,6 +59,7 @@ def init(
         SettingError: A setting is unknown or has a value that is not allowed.
     """
     global _tracer
+    fakes = {name: settings.pop(name) for name in ("clock", "ids") if name in settings}
     settings |= {
         "run": run,
         "dir": dir,
@@ -67,9 +69,10 @@ def init(
         "tags": tags,
         "payloads": payloads,
     }
+    resolve(settings, os.environ)  # a mistake must not end what is being recorded
     with _lock:
         shutdown()
-        _tracer = Tracer(**settings)
+        _tracer = Tracer(**settings, **fakes)
         return _tracer
 
 

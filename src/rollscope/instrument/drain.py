@@ -7,13 +7,14 @@ interpreter lock is not held up.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from rollscope.instrument.buffers import ROW, WHAT, take_all
+from rollscope.errors import FrameError
+from rollscope.instrument.buffers import ROW, STATUS, WHAT, take_all
 from rollscope.instrument.encoder import encode_rows
-from rollscope.instrument.guard import guarded
-from rollscope.instrument.outbox import Importance, Outbox, Parcel
+from rollscope.instrument.guard import guarded, tell_once
+from rollscope.instrument.parcel import Held, Importance, Parcel, count_held, importance_of
+from rollscope.instrument.samples import clean_samples
 from rollscope.instrument.sanitise import clean_attrs, clean_text
 from rollscope.instrument.sinks import Frame
 from rollscope.instrument.snapshot import snapshot_payload
@@ -32,28 +33,40 @@ from rollscope.model.batch import (
     number_column,
 )
 from rollscope.model.frames import pack_frame
-from rollscope.model.kinds import KIND_CODES, STATUS_CODES, WHAT_OF_CODE, Kind, Status
+from rollscope.model.kinds import STATUS_CODES, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rollscope.config import Settings
     from rollscope.instrument.buffers import Buffers
     from rollscope.instrument.clock import Clock, WallLine
+    from rollscope.instrument.outbox import Outbox
     from rollscope.instrument.spans import Span
     from rollscope.instrument.stacks import SpanStack
 
 __all__ = ["Drain"]
 
+T = TypeVar("T")
+
 _SLICE_ROWS: Final = 1000
 """Half a millisecond of work: what an event loop may have to wait for the interpreter lock."""
 _RUSH_ROWS: Final = 20_000
 """With more rows than this waiting, the writer no longer steps aside between slices."""
+_TAKE_ROWS: Final = 20_000
+"""Rows are taken out of the buffer this many at a time, since each taking moves all that stay."""
+_ROW_BYTES: Final = 512
+"""What a row with two attributes takes while it waits, about."""
+_LEAST_ROWS: Final = 40_000
+"""May always wait: the fastest recording adds them between two looks of the writer."""
+_MOST_AT_ONCE: Final = {"payload": 2_000, "fact": 50_000, "metric": 50_000}
+"""More than that between two looks comes faster than it can be worked off."""
+_ANNOUNCE_AT_ONCE: Final = 100
 _STEP_ASIDE_S: Final = 0.0001
 _FRAME_BYTES: Final = 8 * 1024 * 1024
 _LIST_EVERY: Final = 10
 """Every tenth heart-beat lists the open spans and repeats the header."""
 _OPEN: Final = STATUS_CODES[Status.OPEN]
-_PHASE: Final = KIND_CODES[Kind.PHASE]
-_OWNERS: Final = frozenset(KIND_CODES[kind] for kind in (Kind.STEP, Kind.TASK, Kind.SESSION))
 
 
 class Drain:
@@ -90,35 +103,80 @@ class Drain:
             end: Why the log ends with this drain, if it does.
         """
         if self._number == 0:
+            if self._header.parent is not None and self._buffers.is_empty():
+                return  # a forked child may never record, or be about to become another program
             self._put(self._batch(header=self._header), Importance.VITAL, {})
         self._drain_rows()
         self._pack_announcements()
-        with guarded("packing late facts, metrics and payloads"):
+        with guarded("packing payloads"):
             self._pack_payloads()
-            self._pack_side_records(stacks or [])
+        with guarded("packing late facts"):
+            self._pack_facts()
+        with guarded("packing metrics"):
+            self._pack_metrics()
+        with guarded("packing stacks"):
+            self._pack_stacks(stacks or [])
         self._pack_heartbeat(end)
+
+    def run_rows(self) -> None:
+        """Pack the rows only.
+
+        Done between full drains while much is recorded: little and often, an event loop waits less
+        for the interpreter lock, rows are still in the processor's cache, and their attributes do
+        not pile up for the garbage collector.
+        """
+        if self._number:
+            self._drain_rows()
 
     def _drain_rows(self) -> None:
         rows = self._buffers.rows
         until = len(rows)
         while until > 0:
-            size = min(until, _SLICE_ROWS * ROW)
-            piece = rows[:size]
-            del rows[:size]
-            until -= size
-            self._pack_rows(piece)
-            if len(rows) < _RUSH_ROWS * ROW:
-                time.sleep(_STEP_ASIDE_S)
+            taken = rows[: min(until, _TAKE_ROWS * ROW)]
+            del rows[: len(taken)]
+            until -= len(taken)
+            for at in range(0, len(taken), _SLICE_ROWS * ROW):
+                if at and len(rows) < _RUSH_ROWS * ROW:
+                    time.sleep(_STEP_ASIDE_S)
+                is_all = len(taken) <= _SLICE_ROWS * ROW
+                piece = taken if is_all else taken[at : at + _SLICE_ROWS * ROW]
+                self._pack_rows(self._thin_out(piece))
+
+    def _thin_out(self, rows: list[Any]) -> list[Any]:
+        """Give up the less important rows while more wait than the memory bound leaves room for.
+
+        That is so when many threads record as fast as they can, and the writer does not get the
+        interpreter lock often enough. A full room costs ordinary spans, one and a half of it
+        phases too, two of it everything.
+        """
+        room = max(self._outbox.room_bytes() // _ROW_BYTES, _LEAST_ROWS) * ROW
+        excess = len(self._buffers.rows) / room
+        if excess <= 1:
+            return rows
+        _tell_overload()
+        kept: list[Any] = []
+        for importance, part in _by_importance(rows).items():
+            if importance + 1 > 2 * excess - 1:
+                kept += part
+            else:
+                held = (bytes(part[WHAT::ROW]), bytes(part[STATUS::ROW]))
+                self._outbox.count_drop(count_held(held), "overload")
+        return kept
 
     def _pack_announcements(self) -> None:
         """Write a start record for each span that is open and has none yet."""
-        open_now = list(self._buffers.open.values())
+        announced: set[int] = set()
         rows: list[Any] = []
-        for span in open_now:
-            if span.id not in self._announced:
-                rows += _start_row(span)
+        for span in list(self._buffers.open.values()):
+            if span.id in self._announced:
+                announced.add(span.id)
+            elif row := _start_row(span):
+                rows += row
+                announced.add(span.id)
+                if len(announced) % _ANNOUNCE_AT_ONCE == 0:
+                    time.sleep(_STEP_ASIDE_S)
         # A span whose end is lost stays out of the next list of open spans, and so is found out.
-        self._announced = {span.id for span in open_now}
+        self._announced = announced
         for at in range(0, len(rows), _SLICE_ROWS * ROW):
             self._pack_rows(rows[at : at + _SLICE_ROWS * ROW])
 
@@ -127,18 +185,18 @@ class Drain:
         if self._outbox.is_behind:
             for importance, part in _by_importance(rows).items():
                 self._pack_columns(part, importance)
-        else:
-            self._pack_columns(rows, Importance.OWNER)
+        elif rows:
+            self._pack_columns(rows, max(map(importance_of, set(rows[WHAT::ROW]))))
 
     def _pack_columns(self, rows: list[Any], importance: Importance) -> None:
-        contents = _contents(rows)
+        held = (bytes(rows[WHAT::ROW]), bytes(rows[STATUS::ROW]))
         try:
             columns = encode_rows(rows, self._settings.attr_max_bytes)
             if len(columns.attrs) <= _FRAME_BYTES or len(rows) == ROW:
-                self._put(self._batch(spans=columns), importance, contents)
+                self._put(self._batch(spans=columns), importance, held)
                 return
         except Exception:
-            self._outbox.count_drop(contents, "not_encodable")
+            self._outbox.count_drop(count_held(held), "not_encodable")
             with guarded("encoding spans"):
                 raise
             return
@@ -146,10 +204,22 @@ class Drain:
         self._pack_columns(rows[:middle], importance)
         self._pack_columns(rows[middle:], importance)
 
+    def _take(self, what: str, items: list[Any]) -> list[Any]:
+        """Take everything that waits, or the latest of it if that is too much."""
+        taken = take_all(items)
+        excess = len(taken) - _MOST_AT_ONCE[what]
+        if excess > 0:
+            _tell_overload()
+            self._outbox.count_drop({what: excess}, "overload")
+            del taken[:excess]
+        return taken
+
     def _pack_payloads(self) -> None:
         pending: list[Payload] = []
         size = 0
-        for trace_id, span_id, mono_ns, name, value in take_all(self._buffers.payloads):
+        for trace_id, span_id, mono_ns, name, value in self._take(
+            "payload", self._buffers.payloads
+        ):
             text, cut = snapshot_payload(value, self._settings.payload_max_bytes)
             pending.append(Payload(trace_id, span_id, mono_ns, clean_text(name, 256), text, cut))
             size += len(text)
@@ -164,21 +234,29 @@ class Drain:
         contents = {"payload": len(payloads)}
         self._put(batch, Importance.ORDINARY, contents, is_payload=True)
 
-    def _pack_side_records(self, stacks: list[SpanStack]) -> None:
+    def _pack_facts(self) -> None:
         limit = self._settings.attr_max_bytes
-        facts = [
-            Fact(trace_id, span_id, mono_ns, clean_attrs(values, limit))
-            for trace_id, span_id, mono_ns, values in take_all(self._buffers.facts)
-        ]
-        if facts:
+        for piece in _pieces(self._take("fact", self._buffers.facts)):
+            facts = [
+                Fact(trace_id, span_id, mono_ns, clean_attrs(values, limit))
+                for trace_id, span_id, mono_ns, values in piece
+            ]
             self._put(self._batch(facts=facts), Importance.OWNER, {"fact": len(facts)})
-        metrics = aggregate(take_all(self._buffers.samples))
-        if metrics:
+
+    def _pack_metrics(self) -> None:
+        taken = self._take("metric", self._buffers.samples)
+        folded = aggregate(clean_samples(taken))
+        odd = len(taken) - sum(metric.count for metric in folded)
+        if odd:
+            self._outbox.count_drop({"metric": odd}, "no_number")
+        for metrics in _pieces(folded):
             self._put(self._batch(metrics=metrics), Importance.ORDINARY, {"metric": len(metrics)})
-        if stacks:
-            at = self._clock.mono_ns()
-            written = [Stack(stack.span_id, at, stack.task, stack.frames) for stack in stacks]
-            self._put(self._batch(stacks=written), Importance.OWNER, {"stack": len(stacks)})
+
+    def _pack_stacks(self, stacks: list[SpanStack]) -> None:
+        at = self._clock.mono_ns()
+        for piece in _pieces(stacks):
+            written = [Stack(stack.span_id, at, stack.task, stack.frames) for stack in piece]
+            self._put(self._batch(stacks=written), Importance.OWNER, {"stack": len(written)})
 
     def _pack_heartbeat(self, end: str | None) -> None:
         """Say that the process lives, once in a while; what was dropped; and that it ends."""
@@ -229,12 +307,31 @@ class Drain:
         self,
         batch: Batch,
         importance: Importance,
-        contents: dict[str, int],
+        held: Held,
         *,
         is_payload: bool = False,
     ) -> None:
-        frame = Frame(pack_frame(encode_batch(batch)), is_payload)
-        self._outbox.put(Parcel(frame, importance, contents))
+        try:
+            data = pack_frame(encode_batch(batch))
+        except FrameError as error:
+            self._outbox.count_drop(count_held(held), "too_large")
+            tell_once("too_large", "Rollscope drops records that fit into no frame: %s", error)
+            return
+        self._outbox.put(Parcel(Frame(data, is_payload), importance, held))
+
+
+def _pieces(items: list[T]) -> Iterator[list[T]]:
+    """Cut a list into pieces that fit into a frame each."""
+    for at in range(0, len(items), _SLICE_ROWS):
+        yield items[at : at + _SLICE_ROWS]
+
+
+def _tell_overload() -> None:
+    tell_once(
+        "overload",
+        "Rollscope drops records because they come faster than they can be encoded; "
+        "the run counts them",
+    )
 
 
 def _start_row(span: Span) -> tuple[Any, ...]:
@@ -257,20 +354,10 @@ def _start_row(span: Span) -> tuple[Any, ...]:
 
 
 def _by_importance(rows: list[Any]) -> dict[Importance, list[Any]]:
+    importances = {what: importance_of(what) for what in set(rows[WHAT::ROW])}
+    if len(set(importances.values())) == 1:
+        return {next(iter(importances.values())): rows}
     parts: dict[Importance, list[Any]] = {}
     for at in range(0, len(rows), ROW):
-        what = rows[at + WHAT]
-        if what in _OWNERS:
-            importance = Importance.OWNER
-        else:
-            importance = Importance.PHASE if what == _PHASE else Importance.ORDINARY
-        parts.setdefault(importance, []).extend(rows[at : at + ROW])
+        parts.setdefault(importances[rows[at + WHAT]], []).extend(rows[at : at + ROW])
     return parts
-
-
-def _contents(rows: list[Any]) -> dict[str, int]:
-    counted = Counter(rows[WHAT::ROW])
-    contents: Counter[str] = Counter()
-    for code, number in counted.items():
-        contents[WHAT_OF_CODE[code].kind or "event"] += number
-    return contents

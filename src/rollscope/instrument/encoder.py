@@ -23,9 +23,10 @@ from rollscope.instrument.buffers import (
     STATUS,
     WHAT,
 )
-from rollscope.instrument.sanitise import clean_attrs, clean_text, clean_value
-from rollscope.model.batch import ScopeRow, SpanColumns, index_column, number_column
-from rollscope.model.scope import Scope
+from rollscope.instrument.guard import tell_once
+from rollscope.instrument.sanitise import clean_attrs, clean_text, plain_number
+from rollscope.model.batch import SpanColumns, index_column, number_column
+from rollscope.model.scope import Scope, ScopeRow
 
 __all__ = ["encode_rows"]
 
@@ -52,8 +53,9 @@ def encode_rows(rows: list[Any], attr_max_bytes: int) -> SpanColumns:
     """
     try:
         return _columns(rows, _fast_attrs(rows[ATTRS::ROW], attr_max_bytes))
-    except (TypeError, ValueError, OverflowError, RecursionError, AttributeError):
-        # Something is odd in at least one row: text that is no text, a value out of range.
+    except Exception:
+        # Something is odd in at least one row: text that is no text, a value out of range, a name
+        # that is an object and cannot even be compared.
         cleaned = _clean_rows(rows, attr_max_bytes)
         return _columns(cleaned, msgspec.Raw(_encode(cleaned[ATTRS::ROW])))
 
@@ -65,7 +67,7 @@ def _fast_attrs(attrs: list[dict[str, Any]], limit: int) -> msgspec.Raw:
         if len(values) > _FEW_ATTRS:
             raise ValueError
         for value in values.values():
-            kind = value.__class__
+            kind = type(value)
             if kind is int or kind is float:
                 continue
             if kind is str:
@@ -91,7 +93,7 @@ def _columns(rows: list[Any], attrs: msgspec.Raw) -> SpanColumns:
         start_ns=number_column(rows[START::ROW]),
         end_ns=number_column(rows[END::ROW]),
         names=[_fit_name(name) for name in names],
-        scopes=[_fit_scope(scope) for scope in scopes],
+        scopes=[scope.encoded or _fit_scope(scope) for scope in scopes],
         attrs=attrs,
         fields={row: _fit_fields(f) for row, f in enumerate(fields) if f} if any(fields) else {},
     )
@@ -103,7 +105,7 @@ def _fit_name(name: str) -> str:
 
 def _fit_scope(scope: Scope) -> ScopeRow:
     trace_id, step, task_key, group, session_id, sample = scope.as_row()
-    return (
+    scope.encoded = row = (
         trace_id,
         _fit_number(step, "step"),
         None if task_key is None else clean_text(task_key, _NAME_BYTES),
@@ -111,13 +113,22 @@ def _fit_scope(scope: Scope) -> ScopeRow:
         session_id,
         _fit_number(sample, "sample"),
     )
+    return row
 
 
 def _fit_number(value: object, where: str) -> int | None:
     if value is None or (type(value) is int and -(2**63) <= value < 2**63):
         return value
-    cleaned = clean_value(value, 64, where)
-    return cleaned if type(cleaned) is int else None
+    number = plain_number(value)
+    if type(number) is int and -(2**63) <= number < 2**63:
+        return number
+    tell_once(
+        f"number:{where}",
+        "Rollscope cannot record the %s %r; it takes a whole number of 64 bits",
+        where,
+        clean_text(value, 100),
+    )
+    return None
 
 
 def _fit_fields(fields: dict[str, Any]) -> dict[str, Any]:

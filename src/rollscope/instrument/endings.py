@@ -43,7 +43,7 @@ def _is_cancellation(error: BaseException) -> bool:
 def _describe(error: BaseException) -> str:
     name = type(error).__qualname__
     try:
-        text = str(error)
+        text = str(error)[:_REASON_CHARS]  # before it is put together: it may be long
     except Exception:  # the exception's own __str__ is the host's code and may fail
         text = "(its text cannot be had)"
     return (f"{name}: {text}" if text else name)[:_REASON_CHARS]

@@ -7,10 +7,16 @@ raised instead; our own tests run that way.
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-__all__ = ["forget_told", "guarded", "tell", "tell_once"]
+from rollscope.config import RAISE_VARIABLE
 
+__all__ = ["SINK_TROUBLE", "forget_told", "guarded", "tell", "tell_once"]
+
+SINK_TROUBLE = "sink"
+"""The one key of everything to be told about a sink: a program hears one sentence of it."""
+
+_MOST_TOLD = 1000
 _told: set[str] = set()
 
 
@@ -18,14 +24,18 @@ def tell(message: str, *args: object) -> None:
     """Log a warning."""
     import logging  # 5 ms, spent only when there is something to tell
 
-    logging.getLogger("rollscope").warning(message, *args)
+    with suppress(Exception):  # the handlers are the host's, and one that fails must not end us
+        logging.getLogger("rollscope").warning(message, *args)
 
 
 def tell_once(key: str, message: str, *args: object) -> None:
-    """Log a warning the first time `key` comes up in this process."""
-    if key in _told:
+    """Log a warning the first time `key` comes up in this process; a thousand of them at most."""
+    if key in _told or len(_told) > _MOST_TOLD:
         return
     _told.add(key)
+    if len(_told) > _MOST_TOLD:
+        # A program that makes up names as it goes would fill its log, and our memory.
+        message, args = "Rollscope has told %d different things and keeps quiet now", (_MOST_TOLD,)
     tell(message, *args)
 
 
@@ -40,7 +50,7 @@ def guarded(place: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if os.environ.get("ROLLSCOPE_RAISE") == "1":
+        if os.environ.get(RAISE_VARIABLE) == "1":
             raise
         tell_once(
             f"fault:{place}",

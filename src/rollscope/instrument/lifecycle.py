@@ -17,7 +17,6 @@ import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Final
-from weakref import WeakSet
 
 from rollscope.instrument.guard import forget_told, guarded
 
@@ -27,14 +26,18 @@ if TYPE_CHECKING:
     from rollscope.instrument.recorder import Recorder
     from rollscope.instrument.tracer import Tracer
 
-__all__ = ["forget", "watch_over"]
+__all__ = ["forget", "give_wakeup_back", "watch_over"]
 
 _EXIT_TIMEOUT_S: Final = 5.0
 _SIGTERM_TIMEOUT_S: Final = 2.0
 _MAIN_THREAD_GRACE_S: Final = 0.5
 
-_tracers: WeakSet[Tracer] = WeakSet()
+# Held until it is shut down: what a tracer that nobody refers to recorded must be written too.
+_tracers: set[Tracer] = set()
 _hooked = False
+_forking = threading.local()
+_main_thread_acts = False
+"""Whether the main thread has got to its SIGTERM handler."""
 
 
 def watch_over(tracer: Tracer, recorder: Recorder) -> None:
@@ -44,7 +47,11 @@ def watch_over(tracer: Tracer, recorder: Recorder) -> None:
     if not _hooked:
         _hooked = True
         atexit.register(_at_exit)
-        os.register_at_fork(after_in_child=_in_forked_child)
+        os.register_at_fork(
+            before=_hold_sigterm,
+            after_in_parent=_release_sigterm,
+            after_in_child=_in_forked_child,
+        )
     _hook_multiprocessing()
     if recorder.settings.sigterm and threading.current_thread() is threading.main_thread():
         _take_sigterm(recorder)
@@ -55,12 +62,19 @@ def forget(tracer: Tracer, recorder: Recorder) -> None:
     _tracers.discard(tracer)
     if threading.current_thread() is not threading.main_thread():
         return  # signals are the main thread's business; the handler, finding no tracer, does none
-    if recorder.on_signal is not None:
-        if recorder.wake_fd == _wakeup_fd():
-            signal.set_wakeup_fd(-1)
-        recorder.on_signal = None
+    give_wakeup_back(recorder)
     if not _tracers and signal.getsignal(signal.SIGTERM) is _on_sigterm:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def give_wakeup_back(recorder: Recorder) -> None:
+    """Let signals no longer wake a recorder, so that its pipe may be closed.
+
+    An event loop that took the wake-up descriptor over may put ours back when it ends. Then the
+    pipe has to stay, or signals would be written into whatever file gets its number.
+    """
+    if recorder.on_signal is not None and _swap_wakeup(recorder.wake_fd, -1):
+        recorder.on_signal = None
 
 
 def _at_exit() -> None:
@@ -69,11 +83,29 @@ def _at_exit() -> None:
             tracer.shutdown(timeout_s=_EXIT_TIMEOUT_S, why="exit")
 
 
+def _hold_sigterm() -> None:
+    """Keep SIGTERM waiting while a fork is under way.
+
+    A child that got it before it had found itself would wake the writer of its parent, which would
+    then end the parent, or wait for threads that only the parent has.
+    """
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    _forking.was_held = signal.SIGTERM in held
+
+
+def _release_sigterm() -> None:
+    if not _forking.was_held:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
 def _in_forked_child() -> None:
+    global _main_thread_acts
+    _main_thread_acts = False
     forget_told()
     for tracer in list(_tracers):
         with guarded("recording in a forked child"):
             tracer.restart_after_fork()
+    _release_sigterm()
 
 
 def _hook_multiprocessing() -> None:
@@ -100,26 +132,34 @@ class _Anchor:
 _AFTER_FORK: Final = _Anchor()
 
 
-def _wakeup_fd() -> int:
-    fd = signal.set_wakeup_fd(-1)
-    if fd >= 0:
-        signal.set_wakeup_fd(fd, warn_on_full_buffer=False)
-    return fd
+def _swap_wakeup(old: int, new: int) -> bool:
+    """Replace the wake-up descriptor for signals if it is `old`; else leave it and say no."""
+    found = signal.set_wakeup_fd(new, warn_on_full_buffer=False)
+    if found == old:
+        return True
+    signal.set_wakeup_fd(found, warn_on_full_buffer=False)
+    return False
 
 
 def _take_sigterm(recorder: Recorder) -> None:
+    if os.getpid() == 1:
+        return  # the kernel spares process 1 (of a container) a signal that it has no handler for
     handler = signal.getsignal(signal.SIGTERM)
     if handler is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _on_sigterm)
     elif handler is not _on_sigterm:
         return
-    if _wakeup_fd() < 0:
+    if _swap_wakeup(-1, recorder.wake_fd):
         recorder.on_signal = _on_signal_in_writer
-        signal.set_wakeup_fd(recorder.wake_fd, warn_on_full_buffer=False)
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
-    """Write everything, then let SIGTERM do what it would have done."""
+    """Write everything, then let SIGTERM do what it would have done.
+
+    A second SIGTERM, or one that comes during a shutdown, waits for what is being written.
+    """
+    global _main_thread_acts
+    _main_thread_acts = True
     for tracer in list(_tracers):
         with guarded("writing at SIGTERM"):
             tracer.shutdown(timeout_s=_SIGTERM_TIMEOUT_S, why="sigterm")
@@ -135,8 +175,8 @@ def _on_signal_in_writer(signals: bytes) -> None:
 def _stand_in_for_main() -> None:
     """End the process if the main thread did not get to its handler."""
     time.sleep(_MAIN_THREAD_GRACE_S)
-    if signal.getsignal(signal.SIGTERM) is not _on_sigterm:
-        return  # the program has a handler of its own by now, or the main thread is at it
+    if _main_thread_acts or signal.getsignal(signal.SIGTERM) is not _on_sigterm:
+        return  # the main thread is at it, or the program has a handler of its own by now
     tracers = list(_tracers)
     for tracer in tracers:
         with guarded("writing at SIGTERM"):

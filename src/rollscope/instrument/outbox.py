@@ -8,37 +8,21 @@ least importance and among them the oldest first, and each lost record is counte
 import threading
 import time
 from collections import Counter, deque
-from enum import IntEnum
-from typing import NamedTuple
 
-from rollscope.instrument.guard import tell_once
-from rollscope.instrument.sinks import Frame, Opening, Sink
+from rollscope.instrument.guard import SINK_TROUBLE, tell_once
+from rollscope.instrument.parcel import Parcel
+from rollscope.instrument.sinks import Opening, Sink
+from rollscope.instrument.waiting import wait_until
 
-__all__ = ["Importance", "Outbox", "Parcel"]
+__all__ = ["Outbox"]
 
 _FIRST_RETRY_S = 0.1
 _LAST_RETRY_S = 5.0
-
-
-class Importance(IntEnum):
-    """What is dropped first when a sink is too slow."""
-
-    ORDINARY = 0
-    """Spans, states, events, metrics, payloads."""
-    PHASE = 1
-    OWNER = 2
-    """Steps, tasks, sessions and facts about them."""
-    VITAL = 3
-    """Headers, heart-beats, drop counts, the end."""
-
-
-class Parcel(NamedTuple):
-    """A frame with what is needed to drop it honestly."""
-
-    frame: Frame
-    importance: Importance
-    contents: dict[str, int]
-    """How many records of what it holds."""
+_LAST_TRIES = 3
+"""How often in a row a failing sink is tried once the program wants to end."""
+_PARCEL_BYTES = 512
+"""What a parcel takes beside its frame, so that many tiny ones do not outgrow the bound."""
+_LEAST_PARCELS = 100
 
 
 class Outbox:
@@ -48,6 +32,7 @@ class Outbox:
         self._sink = sink
         self._opening = opening
         self._limit_bytes = limit_bytes
+        self._limit_parcels = max(limit_bytes // _PARCEL_BYTES, _LEAST_PARCELS)
         self._changed = threading.Condition()
         self._waiting: deque[Parcel] = deque()
         self._in_flight: Parcel | None = None
@@ -55,6 +40,8 @@ class Outbox:
         self._dropped: Counter[str] = Counter()
         self._opened = False
         self._closing = False
+        self._has_ended = False
+        self._failures_at_end = 0
         self._thread = threading.Thread(target=self._carry, name="rollscope-sink", daemon=True)
 
     def start(self) -> None:
@@ -66,23 +53,29 @@ class Outbox:
         """Whether more than what is being written waits."""
         return len(self._waiting) > 1
 
+    def room_bytes(self) -> int:
+        """Give how much of the memory bound is free."""
+        return self._limit_bytes - self._bytes
+
     def put(self, parcel: Parcel) -> None:
         """Take a parcel; never blocks, never raises."""
         with self._changed:
             self._waiting.append(parcel)
             self._bytes += len(parcel.frame.data)
-            while self._bytes > self._limit_bytes and self._waiting:
+            while self._waiting and (
+                self._bytes > self._limit_bytes or len(self._waiting) > self._limit_parcels
+            ):
                 self._drop_least()
             self._changed.notify_all()
 
     def _drop_least(self) -> None:
-        least = min(range(len(self._waiting)), key=lambda at: (self._waiting[at].importance, at))
-        parcel = self._waiting[least]
+        # The first of the least: a deque is walked, since its middle is slow to index.
+        least, parcel = min(enumerate(self._waiting), key=lambda item: item[1].importance)
         del self._waiting[least]
         self._bytes -= len(parcel.frame.data)
         self._count(parcel.contents, "slow_sink")
         tell_once(
-            "drops",
+            SINK_TROUBLE,
             "Rollscope drops records because its sink is slow or gone; the run counts them",
         )
 
@@ -106,7 +99,7 @@ class Outbox:
         with self._changed:
             while self._waiting or self._in_flight is not None:
                 left = deadline - time.monotonic()
-                if left <= 0 or not self._thread.is_alive():
+                if left <= 0 or self._has_ended:
                     return False
                 self._changed.wait(left)
         return True
@@ -116,8 +109,7 @@ class Outbox:
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        return wait_until(lambda: self._has_ended, timeout_s)
 
     def unsent(self) -> int:
         """Count the records that wait."""
@@ -126,22 +118,27 @@ class Outbox:
         return sum(sum(parcel.contents.values()) for parcel in parcels)
 
     def _carry(self) -> None:
-        retry_s = _FIRST_RETRY_S
+        try:
+            self._carry_until_closed()
+        finally:
+            self._has_ended = True
+
+    def _carry_until_closed(self) -> None:
+        pause_s = _FIRST_RETRY_S
         while (parcel := self._next()) is not None:
             try:
                 if not self._opened:
                     self._sink.open(self._opening)
                     self._opened = True
                 self._sink.write(parcel.frame)
-            except BaseException as error:
+            except BaseException as error:  # this thread ends when it is told to, not by a sink
                 self._tell(error)
-                with self._changed:
-                    if self._closing:
-                        return
-                    self._changed.wait_for(lambda: self._closing, retry_s)
-                retry_s = min(retry_s * 2, _LAST_RETRY_S)
+                if not self._wait_to_retry(pause_s):
+                    break
+                pause_s = min(pause_s * 2, _LAST_RETRY_S)
                 continue
-            retry_s = _FIRST_RETRY_S
+            pause_s = _FIRST_RETRY_S
+            self._failures_at_end = 0
             with self._changed:
                 self._bytes -= len(parcel.frame.data)
                 self._in_flight = None
@@ -149,8 +146,19 @@ class Outbox:
         try:
             if self._opened:
                 self._sink.close()
-        except Exception as error:  # closing comes after the last write: nothing is lost
+        except BaseException as error:  # as above; closing comes after the last write
             self._tell(error)
+
+    def _wait_to_retry(self, pause_s: float) -> bool:
+        """Wait before the next try; false if the program wants to end and enough was tried."""
+        with self._changed:
+            if not self._closing:
+                self._changed.wait_for(lambda: self._closing, pause_s)
+                return True
+            self._failures_at_end += 1
+            if self._failures_at_end < _LAST_TRIES:
+                self._changed.wait(_FIRST_RETRY_S)
+            return self._failures_at_end < _LAST_TRIES
 
     def _next(self) -> Parcel | None:
         """Give the parcel to write: the one that failed before, or the oldest; None at the end."""
@@ -165,7 +173,7 @@ class Outbox:
 
     def _tell(self, error: BaseException) -> None:
         tell_once(
-            "sink",
+            SINK_TROUBLE,
             "Rollscope cannot write the run %r (%s: %s); the program is not affected, "
             "writing is tried again and what is lost is counted",
             self._opening.run,

@@ -23,7 +23,7 @@ def describe_process(
         parent=parent,
         started_ns=anchor.wall_ns,
         started_mono_ns=anchor.mono_ns,
-        heartbeat_s=settings.heartbeat_s,
+        heartbeat_s=max(settings.heartbeat_s, settings.drain_s),  # they come with drains
         python=sys.version.split()[0],
         version=__version__,
         pid_namespace=pid_namespace(),

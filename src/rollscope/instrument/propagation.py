@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rollscope.instrument.guard import tell_once
+from rollscope.instrument.sanitise import clean_text
 from rollscope.instrument.spans import NOOP, RemoteSpan
 from rollscope.model.refs import SpanRef, format_traceparent, parse_traceparent, span_hex
 from rollscope.model.scope import Scope
@@ -25,10 +26,17 @@ __all__ = ["Attachment", "extract_span", "inject_span"]
 
 _PREFIX: Final = "rollscope."
 _MAX_BAGGAGE: Final = 8192
+_MAX_MEMBER: Final = 512
 
 
-def inject_span(span: Span, carrier: MutableMapping[str, str]) -> None:
-    """Write the context of a span into headers; baggage of others is kept."""
+def inject_span(span: Span, carrier: MutableMapping[str, str], baggage: str = "") -> None:
+    """Write the context of a span into headers.
+
+    Args:
+        span: Whose context.
+        carrier: Takes the headers.
+        baggage: What others want to be carried along; ours is added.
+    """
     from urllib.parse import quote  # costs 5 ms, which not every program needs to pay
 
     ref = span.ref
@@ -43,14 +51,16 @@ def inject_span(span: Span, carrier: MutableMapping[str, str]) -> None:
         "session": None if scope.session_id is None else span_hex(scope.session_id),
         "sample": scope.sample,
     }
+    # Made to fit as they are in the log, so that both sides name the same task, and short enough
+    # for an environment variable.
     ours = [
-        f"{_PREFIX}{name}={quote(str(value), safe='')}"
+        f"{_PREFIX}{name}={quote(clean_text(value, _MAX_MEMBER), safe='')}"
         for name, value in members.items()
         if value is not None
     ]
     theirs = [
         member
-        for member in carrier.get("baggage", "").split(",")
+        for member in baggage.split(",")
         if member.strip() and not member.strip().startswith(_PREFIX)
     ]
     if ours or theirs:
@@ -87,8 +97,10 @@ def extract_span(carrier: Mapping[str, str], add_facts: AddFacts) -> Span | None
 def _scope(ref: SpanRef, baggage: str) -> Scope:
     from urllib.parse import unquote
 
+    if len(baggage) > _MAX_BAGGAGE:
+        baggage = baggage[:_MAX_BAGGAGE].rpartition(",")[0]  # half a member would mislead
     members: dict[str, str] = {}
-    for member in baggage[:_MAX_BAGGAGE].split(","):
+    for member in baggage.split(","):
         name, _, value = member.strip().partition("=")
         if name.startswith(_PREFIX):
             members[name.removeprefix(_PREFIX)] = unquote(value.partition(";")[0])
@@ -97,18 +109,18 @@ def _scope(ref: SpanRef, baggage: str) -> Scope:
         _whole(members.get("step"), 10),
         members.get("task"),
         members.get("group"),
-        _whole(members.get("session"), 16),
+        _whole(members.get("session"), 16, least=1),
         _whole(members.get("sample"), 10),
     )
 
 
-def _whole(text: str | None, base: int) -> int | None:
+def _whole(text: str | None, base: int, least: int = -(2**63)) -> int | None:
     """Read a number that came from outside; None unless it fits a record."""
     try:
         number = int(text, base) if text else None
     except ValueError:
         return None
-    return number if number is not None and -(2**63) <= number < 2**63 else None
+    return number if number is not None and least <= number < 2**63 else None
 
 
 class Attachment:

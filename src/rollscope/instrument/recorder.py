@@ -7,19 +7,20 @@ spans that hang.
 
 from __future__ import annotations
 
-import os
-import select
 import threading
+import time
 from typing import TYPE_CHECKING, Final
 
-from rollscope.instrument.buffers import ROW, Buffers, take_all
+from rollscope.instrument.binding import bind_span_types
+from rollscope.instrument.buffers import Buffers, take_all
 from rollscope.instrument.clock import WallLine
 from rollscope.instrument.drain import Drain
-from rollscope.instrument.guard import guarded, tell
+from rollscope.instrument.guard import SINK_TROUBLE, guarded, tell_once
 from rollscope.instrument.outbox import Outbox
 from rollscope.instrument.process import describe_process
 from rollscope.instrument.sinks import Opening, Sink
-from rollscope.instrument.spans import bind_span_types
+from rollscope.instrument.waiting import wait_until
+from rollscope.instrument.wakepipe import WakePipe
 from rollscope.instrument.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Recorder"]
 
 _TICK_S: Final = 0.05
-_EARLY_ROWS: Final = 10_000
-"""With this many rows the writer does not wait for the drain to be due."""
+_BUSY_TICK_S: Final = 0.02
 _OUTBOX_SHARE: Final = 0.75
 """Part of the memory bound that encoded frames may take; the rest is the buffer's."""
 
@@ -59,9 +59,13 @@ class Recorder:
         self.process = ids.process_id()
         self.current = current
         self.clock = clock
-        # Spans from before a fork keep their buffers, so that facts about them still arrive.
-        self.buffers: Buffers = Buffers() if inherited is None else inherited.buffers
-        self.types = bind_span_types(self.buffers, current, ids, clock)
+        if inherited is None:
+            self.buffers = Buffers()
+            self.types = bind_span_types(self.buffers, current, ids, clock)
+        else:
+            # Spans made before a fork can still be entered, and told about, in the child.
+            self.buffers, self.types = inherited.buffers, inherited.types
+            self.types.renew_ids()
         self.new_span = self.types.new_span
         self.new_phase = self.types.new_phase
         wall = WallLine(clock)
@@ -70,14 +74,14 @@ class Recorder:
         self.outbox = Outbox(sink, opening, int(settings.buffer_mb * _OUTBOX_SHARE * 2**20))
         self._drain = Drain(self.buffers, self.outbox, settings, clock, wall, self.process, header)
         self._watchdog = Watchdog(self.buffers, current, clock, settings.stack_after_s)
-        self._wake_read, self._wake_write = os.pipe()
-        os.set_blocking(self._wake_read, False)
-        os.set_blocking(self._wake_write, False)
-        # Re-entrant, since a signal handler may stop a recorder inside one of its own calls.
-        self._pipe_lock = threading.RLock()
+        self._pipe = WakePipe()
         self._flushes: list[threading.Event] = []
         self._end: str | None = None
+        self._has_ended = False
+        self._is_busy = False
+        self._tick_s = min(_TICK_S, settings.drain_s / 2)
         self.on_signal: Callable[[bytes], None] | None = None
+        """Is told of signals; set while `wake_fd` is, or may be again, where they are written."""
         self._thread = threading.Thread(target=self._write, name="rollscope-writer", daemon=True)
 
     def start(self) -> None:
@@ -88,7 +92,7 @@ class Recorder:
     @property
     def wake_fd(self) -> int:
         """The descriptor that wakes the writer, fit for `signal.set_wakeup_fd`; -1 when closed."""
-        return self._wake_write
+        return self._pipe.fd
 
     def stacks(self) -> list[SpanStack]:
         """Say where every open span hangs, now."""
@@ -96,19 +100,22 @@ class Recorder:
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything recorded before this call is with the sink."""
+        deadline = time.monotonic() + timeout_s
         drained = threading.Event()
         self._flushes.append(drained)
-        self._wake()
-        return drained.wait(timeout_s) and self.outbox.wait_empty(timeout_s)
+        self._pipe.wake()
+        return drained.wait(timeout_s) and self.outbox.wait_empty(deadline - time.monotonic())
 
     def stop(self, why: str, timeout_s: float) -> bool:
         """Write everything and end; false if the sink did not take it in time."""
+        deadline = time.monotonic() + timeout_s
         self._end = why
-        self._wake()
-        self._thread.join(timeout_s)
-        done = self.outbox.close(timeout_s)
+        self._pipe.wake()
+        wait_until(lambda: self._has_ended, timeout_s)
+        done = self.outbox.close(max(deadline - time.monotonic(), 0.0))
         if not done or self.outbox.unsent():
-            tell(
+            tell_once(
+                SINK_TROUBLE,
                 "Rollscope could not write the last %d records of run %r in %g s",
                 self.outbox.unsent(),
                 self.run,
@@ -120,51 +127,46 @@ class Recorder:
     def abandon(self) -> None:
         """Let go of a recorder that came over from the parent of a fork; write nothing."""
         self.buffers.clear()
-        self._pipe_lock = threading.RLock()  # the parent's writer may have held it
-        self._close_pipe()
+        if self.on_signal is None:
+            self._pipe.close_in_child()
 
-    def _wake(self) -> None:
-        with self._pipe_lock:
-            if self._wake_write >= 0:
-                try:
-                    os.write(self._wake_write, b"\0")
-                except BlockingIOError:  # full, so the writer is about to wake anyway
-                    return
-
-    def _close_pipe(self) -> None:
-        with self._pipe_lock:
-            if self._wake_write >= 0:
-                os.close(self._wake_read)
-                os.close(self._wake_write)
-                self._wake_read = self._wake_write = -1
+    def close_pipe(self) -> None:
+        """Let go of the descriptors of a stopped recorder, unless they are still needed."""
+        if self.on_signal is None and self._has_ended:
+            self._pipe.close()
 
     def _write(self) -> None:
+        try:
+            self._write_until_end()
+        finally:
+            self._has_ended = True
+
+    def _write_until_end(self) -> None:
         due_ns = 0
         while self._end is None:
             with guarded("waiting"):
-                self._sleep()
+                self._wait()
             at = self.clock.mono_ns()
             waiting = take_all(self._flushes)
-            if at >= due_ns or waiting or len(self.buffers.rows) > _EARLY_ROWS * ROW:
-                due_ns = at + int(self.settings.drain_s * 1e9)
+            if at >= due_ns or waiting or self.buffers.is_filling():
+                # A tick early rather than late: a kill is to lose no more than `drain_s`.
+                due_ns = at + int((self.settings.drain_s - self._tick_s) * 1e9)
                 with guarded("writing records"):
                     self._drain.run(stacks=self._watchdog.due())
+            elif self._is_busy:
+                with guarded("writing rows"):
+                    self._drain.run_rows()
             for drained in waiting:
                 drained.set()
         with guarded("writing the last records"):
             self._drain.run(end=self._end)
         for drained in take_all(self._flushes):
             drained.set()
-        if self.on_signal is None:
-            # Else the pipe is the wake-up descriptor for signals, and must not be closed under it.
-            self._close_pipe()
 
-    def _sleep(self) -> None:
+    def _wait(self) -> None:
         """Wait for the next tick or a wake-up; hand signals that came to whoever listens."""
-        select.select([self._wake_read], [], [], _TICK_S)
-        try:
-            signals = os.read(self._wake_read, 4096).strip(b"\0")
-        except BlockingIOError:
-            return
+        tick_s = min(_BUSY_TICK_S, self._tick_s) if self._is_busy else self._tick_s
+        signals = self._pipe.wait(0 if self.buffers.is_filling() else tick_s)
+        self._is_busy = self.buffers.is_busy()
         if signals and self.on_signal is not None:
             self.on_signal(signals)

@@ -1,22 +1,26 @@
 """Making attributes fit to be written, whatever the host program put into them.
 
 Nothing in here runs the host's code: an object of an unknown type becomes its type's name, because
-the `repr` of, say, a tensor may wait for a GPU.
+the `repr` of, say, a tensor may wait for a GPU. Types are told by `type`, not by `isinstance`,
+which asks the object for its `__class__`; and lists, maps and text are read by the built-ins' own
+methods, whatever a subclass makes of them.
 """
 
+from collections.abc import Iterator
 from enum import Enum
 from itertools import islice
 from typing import Any, Final
 
 from rollscope.instrument.guard import tell_once
 
-__all__ = ["clean_attrs", "clean_text", "clean_value"]
+__all__ = ["clean_attrs", "clean_text", "clean_value", "plain_number"]
 
 _MAX_DEPTH: Final = 4
 _MAX_ITEMS: Final = 64
-_MAX_ATTRS: Final = 128
-_KEY_BYTES: Final = 256
+_LEAST_BYTES: Final = 16
+"""What a piece of text inside a list or map may have at least, and a list or map needs."""
 _INT64: Final = range(-(2**63), 2**64)
+_LISTS: Final = (list, tuple, set, frozenset)
 _AS_TEXT: Final = frozenset(
     {
         ("datetime", "date"),
@@ -29,97 +33,147 @@ _AS_TEXT: Final = frozenset(
         ("uuid", "UUID"),
     }
 )
+"""Top-level module and name of types whose `str` is known to be harmless."""
 
 
 def clean_text(value: object, limit: int) -> str:
     """Give text that can be encoded, cut to `limit` bytes with a mark that says so."""
-    if not isinstance(value, str):
-        value = str(clean_value(value, limit, "a name"))
-    if len(value) <= limit // 4 and value.isascii():
-        return value
+    if issubclass(type(value), str):
+        text = _plain_text(value, limit)  # type: ignore[arg-type]  # it is a str
+    else:
+        text = str(clean_value(value, limit, "a name"))
+    if len(text) <= limit // 4 and text.isascii():
+        return text
     # Encoding only what can fit keeps a text of gigabytes from being copied.
-    head = value[:limit].encode("utf-8", "backslashreplace")
-    if len(head) <= limit and len(value) <= limit:
+    head = text[:limit].encode("utf-8", "backslashreplace")
+    if len(head) <= limit and len(text) <= limit:
         return head.decode()
     return head[: limit - 3].decode("utf-8", "ignore") + "…"
 
 
+def _plain_text(value: str, limit: int) -> str:
+    """Give text as plain `str`; of a subclass only as much as tells that it is too long."""
+    return value if type(value) is str else str.__getitem__(value, slice(limit + 1))
+
+
 def clean_attrs(attrs: dict[str, Any], limit: int) -> dict[str, Any]:
     """Give attributes that can be encoded, each within `limit` bytes."""
-    if len(attrs) > _MAX_ATTRS:
-        tell_once(
-            "attr-many", "Rollscope keeps the first %d of %d attributes", _MAX_ATTRS, len(attrs)
-        )
-    return {
-        clean_text(key, _KEY_BYTES): clean_value(value, limit, str(key)[:_KEY_BYTES])
-        for key, value in islice(attrs.items(), _MAX_ATTRS)
-    }
+    cleaned: dict[str, Any] = {}
+    for key, value in attrs.items():
+        name = clean_text(key, limit)
+        cleaned[name] = clean_value(value, limit, name)
+    return cleaned
 
 
-def clean_value(value: object, limit: int, where: str, depth: int = 0) -> Any:  # noqa: ANN401
-    """Give a value that can be encoded: whole if it may, cut or named if it must."""
+def clean_value(value: object, limit: int, where: str) -> Any:  # noqa: ANN401
+    """Give a value that can be encoded: whole if it may, cut or named if it must.
+
+    Args:
+        value: Anything at all.
+        limit: The bytes that it may have, roughly where it is a list or a map.
+        where: What the user knows it by.
+    """
+    try:
+        return _clean(value, limit, where, 0)
+    except Exception:  # another thread changes it just now, or has let go of its memory
+        return _name_type(value, limit, where)
+
+
+def plain_number(value: Any) -> int | float | None:  # noqa: ANN401
+    """Give a number of any sort as a plain one; None for what is no number."""
+    kind = type(value)
+    if kind.__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        value = value.item()
+        kind = type(value)
+    if issubclass(kind, int):
+        return int.__int__(value)
+    return float.__float__(value) if issubclass(kind, float) else None
+
+
+def _clean(value: Any, limit: int, where: str, depth: int) -> Any:  # noqa: ANN401
     kind = type(value)
     if value is None or kind is bool or kind is float:
         return value
-    if isinstance(value, int) and kind is int:
-        return value if value in _INT64 else clean_text(hex(value), limit)
-    if isinstance(value, str):
-        text = str.__str__(value)
-        cleaned = clean_text(text, limit)
-        if len(cleaned) < len(text):
-            _tell_cut(where, limit)
-        return cleaned
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        if len(value) > limit:
-            _tell_cut(where, limit)
-        return bytes(value[:limit]).hex()
-    if depth < _MAX_DEPTH:
-        if isinstance(value, (list, tuple, set, frozenset)):
-            return _clean_items(value, limit, where, depth)
-        if isinstance(value, dict):
-            return _clean_map(value, limit, where, depth)
+    if kind is int:
+        return value if value in _INT64 else clean_text(hex(value), max(limit, _LEAST_BYTES))
+    if issubclass(kind, str):
+        return _cut_text(value, max(limit, _LEAST_BYTES), where)
+    if issubclass(kind, (bytes, bytearray, memoryview)):
+        return _cut_bytes(value, max(limit, _LEAST_BYTES), where)
+    for base in _LISTS:
+        if issubclass(kind, base):
+            return _clean_items(base.__iter__(value), base.__len__(value), limit, where, depth)
+    if issubclass(kind, dict):
+        return _clean_map(value, limit, where, depth)
     return _clean_object(value, limit, where, depth)
 
 
-def _clean_items(
-    value: list[Any] | tuple[Any, ...] | set[Any] | frozenset[Any],
-    limit: int,
-    where: str,
-    depth: int,
-) -> list[Any]:
-    items = list(islice(value, _MAX_ITEMS))
-    if len(items) < len(value):
+def _cut_text(value: str, limit: int, where: str) -> str:
+    text = _plain_text(value, limit)
+    cleaned = clean_text(text, limit)
+    if len(cleaned) < len(text):
         _tell_cut(where, limit)
-    each = max(limit // (len(items) or 1), 16)
-    cleaned = [clean_value(item, each, where, depth + 1) for item in items]
-    return cleaned if len(items) == len(value) else [*cleaned, f"… {len(value)} in all"]
+    return cleaned
 
 
-def _clean_map(value: dict[Any, Any], limit: int, where: str, depth: int) -> dict[str, Any]:
-    items = list(islice(value.items(), _MAX_ITEMS))
-    if len(items) < len(value):
+def _cut_bytes(value: bytes | bytearray | memoryview, limit: int, where: str) -> str:
+    """Give bytes as hexadecimal text, two characters each."""
+    flat = value.cast("B") if isinstance(value, memoryview) else value
+    if len(flat) > limit // 2:
         _tell_cut(where, limit)
-    each = max(limit // (len(items) or 1), 16)
-    return {
-        clean_text(key if isinstance(key, (str, int)) else type(key).__name__, each): clean_value(
-            item, each, where, depth + 1
-        )
-        for key, item in items
-    }
+    return bytes(flat[: limit // 2]).hex()
 
 
-def _clean_object(value: object, limit: int, where: str, depth: int) -> Any:  # noqa: ANN401
+def _clean_items(items: Iterator[Any], size: int, limit: int, where: str, depth: int) -> Any:  # noqa: ANN401
+    if not _has_room(limit, where, depth):
+        return "…"
+    each = limit // (min(size, _MAX_ITEMS) or 1)
+    cleaned = [_clean(item, each, where, depth + 1) for item in islice(items, _MAX_ITEMS)]
+    if size > _MAX_ITEMS:
+        _tell_cut(where, limit)
+        cleaned.append(f"… {size} in all")
+    return cleaned
+
+
+def _clean_map(value: dict[Any, Any], limit: int, where: str, depth: int) -> Any:  # noqa: ANN401
+    if not _has_room(limit, where, depth):
+        return "…"
+    size = dict.__len__(value)
+    if size > _MAX_ITEMS:
+        _tell_cut(where, limit)
+    each = limit // (min(size, _MAX_ITEMS) or 1)
+    cleaned: dict[str, Any] = {}
+    for key, item in islice(dict.items(value), _MAX_ITEMS):
+        name = key if issubclass(type(key), (str, int)) else type(key).__name__
+        cleaned[clean_text(name, max(each, _LEAST_BYTES))] = _clean(item, each, where, depth + 1)
+    return cleaned
+
+
+def _has_room(limit: int, where: str, depth: int) -> bool:
+    """Say whether a list or map may be opened; one that holds itself would have no end."""
+    if depth < _MAX_DEPTH and limit >= _LEAST_BYTES:
+        return True
+    _tell_cut(where, limit)
+    return False
+
+
+def _clean_object(value: Any, limit: int, where: str, depth: int) -> Any:  # noqa: ANN401
     kind = type(value)
-    if (kind.__module__, kind.__name__) in _AS_TEXT:
-        return clean_text(str(value), limit)
-    if kind.__module__ == "numpy" and getattr(value, "ndim", None) == 0 and depth <= _MAX_DEPTH:
-        return clean_value(value.item(), limit, where, _MAX_DEPTH + 1)  # type: ignore[attr-defined]
-    if isinstance(value, Enum) and depth <= _MAX_DEPTH:
-        return clean_value(value._value_, limit, where, _MAX_DEPTH + 1)
-    if isinstance(value, int):
-        return clean_value(int.__int__(value), limit, where, depth)
-    if isinstance(value, float):
-        return float.__float__(value)
+    if (kind.__module__.partition(".")[0], kind.__name__) in _AS_TEXT:
+        return clean_text(str(value), max(limit, _LEAST_BYTES))
+    if depth <= _MAX_DEPTH:
+        if kind.__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+            return _clean(value.item(), limit, where, _MAX_DEPTH + 1)
+        if issubclass(kind, Enum):
+            return _clean(value._value_, limit, where, _MAX_DEPTH + 1)
+    number = plain_number(value)
+    if number is not None:
+        return _clean(number, limit, where, depth)
+    return _name_type(value, limit, where)
+
+
+def _name_type(value: object, limit: int, where: str) -> str:
+    kind = type(value)
     name = f"<{kind.__module__}.{kind.__qualname__}>"
     tell_once(
         f"attr-type:{where}:{name}",
@@ -128,7 +182,7 @@ def _clean_object(value: object, limit: int, where: str, depth: int) -> Any:  # 
         where,
         name,
     )
-    return clean_text(name, limit)
+    return clean_text(name, max(limit, _LEAST_BYTES))
 
 
 def _tell_cut(where: str, limit: int) -> None:

@@ -10,19 +10,39 @@ import gc
 import sys
 import threading
 from contextvars import Context
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rollscope.instrument.spans import lineage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from contextvars import ContextVar
-    from types import CodeType, FrameType
+    from types import FrameType
 
     from rollscope.instrument.spans import Span
 
 __all__ = ["SpanStack", "capture_stacks"]
 
+Positions = dict[tuple[int, int], str]
+"""Each position in the code is written once: thousands of spans tend to hang at the same few.
+
+By the identity of the code, since hashing it looks at all of its constants, and by instruction,
+since finding the line of one means decoding a table.
+"""
+
 _MAX_FRAMES: Final = 64
+_MAX_DEPTH: Final = 10_000
 _STACKS_PER_SPAN: Final = 4
+_SHOWING: Final = (CoroutineType, GeneratorType, AsyncGeneratorType)
+_HIDING: Final = frozenset(
+    {
+        "anext_awaitable",
+        "async_generator_asend",
+        "async_generator_athrow",
+        "coroutine_wrapper",
+    }
+)
 
 
 class SpanStack(NamedTuple):
@@ -41,31 +61,33 @@ def capture_stacks(current: ContextVar[Span], spans: Collection[Span]) -> list[S
     A span gets the await chains of the tasks that it is the innermost wanted span of, at most
     four; a span that no task holds gets the call stack of the thread it was entered in.
     """
-    wanted = {span.id: span for span in spans}
+    wanted = {span.id for span in spans}
+    positions: Positions = {}
     stacks: list[SpanStack] = []
     held: dict[int, int] = {}
     for task in _asyncio_tasks():
-        span = _innermost(_current_of(task, current), wanted)
-        coroutine = task.get_coro()
+        span = _current_of(task, current)
+        if span is None or span.id not in wanted:
+            span = _innermost(span, wanted)
         if span is None or held.get(span.id, 0) >= _STACKS_PER_SPAN:
             continue
+        coroutine = task.get_coro()
         if getattr(coroutine, "cr_running", False):
             continue  # it blocks its loop; the stack of the thread tells more
-        stacks.append(SpanStack(span.id, task.get_name(), list(_await_chain(coroutine))))
-        while span is not None and span.id:
-            held[span.id] = held.get(span.id, 0) + 1
-            span = span.parent
-    stacks.extend(_thread_stacks([span for span in spans if span.id not in held]))
+        stacks.append(SpanStack(span.id, task.get_name(), _await_chain(coroutine, positions)))
+        held[span.id] = held.get(span.id, 0) + 1
+        outer = span.parent
+        while outer.id and outer.id not in held:
+            held[outer.id] = 0
+            outer = outer.parent
+    unheld = [span for span in spans if span.id not in held]
+    stacks.extend(_thread_stacks(unheld, positions))
     return stacks
 
 
-def _innermost(span: Span | None, wanted: dict[int, Span]) -> Span | None:
+def _innermost(span: Span | None, wanted: set[int]) -> Span | None:
     """Give the first wanted span on the way from `span` outwards."""
-    while span is not None and span.id:
-        if span.id in wanted:
-            return span
-        span = span.parent
-    return None
+    return next((outer for outer in lineage(span) if outer.id in wanted), None)
 
 
 def _asyncio_tasks() -> list[Any]:
@@ -88,43 +110,49 @@ def _asyncio_tasks() -> list[Any]:
 def _current_of(task: Any, current: ContextVar[Span]) -> Span | None:  # noqa: ANN401
     """Give the current span in a task's context."""
     if hasattr(task, "get_context"):  # from 3.12 on
-        context = task.get_context()
-    else:
-        context = next((held for held in gc.get_referents(task) if type(held) is Context), None)
-    return None if context is None else context.get(current)
+        context: Context = task.get_context()
+        return context.get(current)
+    for held in gc.get_referents(task):
+        if type(held) is Context:
+            return held.get(current)
+    return None
 
 
-def _await_chain(awaited: Any) -> Iterator[str]:  # noqa: ANN401
+def _await_chain(awaited: Any, positions: Positions) -> list[str]:  # noqa: ANN401
     """Follow what a coroutine awaits down to the innermost frame."""
-    for _ in range(_MAX_FRAMES):
-        if hasattr(awaited, "cr_frame"):
+    chain: list[str] = []
+    while awaited is not None and len(chain) < _MAX_DEPTH:
+        kind = type(awaited)
+        if kind is CoroutineType:
             frame, inner = awaited.cr_frame, awaited.cr_await
-        elif hasattr(awaited, "gi_frame"):
+        elif kind is GeneratorType:
             frame, inner = awaited.gi_frame, awaited.gi_yieldfrom
-        elif hasattr(awaited, "ag_frame"):
+        elif kind is AsyncGeneratorType:
             frame, inner = awaited.ag_frame, awaited.ag_await
         else:
-            inner = _hidden_generator(awaited)
-            if inner is None:
-                return
-            awaited = inner
+            awaited = _hidden_inner(awaited)
             continue
         if frame is None:
-            return
-        yield _position(frame.f_code, frame.f_lineno)
-        if inner is None:
-            return
+            break
+        code = frame.f_code
+        key = (id(code), frame.f_lasti)
+        chain.append(positions.get(key) or _add_position(frame, key, positions))
         awaited = inner
+    return chain[-_MAX_FRAMES:]  # where it waits is at the inner end
 
 
-def _hidden_generator(awaited: object) -> object | None:
-    """Find the async generator behind `__anext__` or `asend`, which does not show it."""
-    if type(awaited).__name__ not in ("async_generator_asend", "async_generator_athrow"):
+def _hidden_inner(awaited: object) -> object | None:
+    """Find what a built-in wrapper, such as that of `anext`, awaits and does not show."""
+    if type(awaited).__name__ not in _HIDING:
         return None
-    return next((held for held in gc.get_referents(awaited) if hasattr(held, "ag_frame")), None)
+    held: object
+    for held in gc.get_referents(awaited):
+        if type(held) in _SHOWING or type(held).__name__ in _HIDING:
+            return held
+    return None
 
 
-def _thread_stacks(spans: list[Span]) -> Iterator[SpanStack]:
+def _thread_stacks(spans: list[Span], positions: Positions) -> Iterator[SpanStack]:
     if not spans:
         return
     innermost: dict[int, Span] = {}
@@ -136,17 +164,20 @@ def _thread_stacks(spans: list[Span]) -> Iterator[SpanStack]:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     for thread, span in innermost.items():
         if thread in frames:
-            calls = list(_call_chain(frames[thread]))
+            calls = _call_chain(frames[thread], positions)
             yield SpanStack(span.id, names.get(thread, str(thread)), calls)
 
 
-def _call_chain(frame: FrameType | None) -> Iterator[str]:
-    found: list[str] = []
-    while frame is not None and len(found) < _MAX_FRAMES:
-        found.append(_position(frame.f_code, frame.f_lineno))
+def _call_chain(frame: FrameType | None, positions: Positions) -> list[str]:
+    chain: list[str] = []
+    while frame is not None and len(chain) < _MAX_FRAMES:
+        key = (id(frame.f_code), frame.f_lasti)
+        chain.append(positions.get(key) or _add_position(frame, key, positions))
         frame = frame.f_back
-    return reversed(found)
+    return chain[::-1]
 
 
-def _position(code: CodeType, line: int | None) -> str:
-    return f"{code.co_filename}:{line} {code.co_qualname}"
+def _add_position(frame: FrameType, key: tuple[int, int], positions: Positions) -> str:
+    code = frame.f_code
+    positions[key] = text = f"{code.co_filename}:{frame.f_lineno} {code.co_qualname}"
+    return text

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import time
 from contextvars import ContextVar, copy_context
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Self, TypeVar, cast, overload
 
-from rollscope.config import Settings, resolve
+from rollscope.config import Settings, resolve, unknown_variables
 from rollscope.instrument.carry import Carried
 from rollscope.instrument.clock import SystemClock
 from rollscope.instrument.decorator import traced
 from rollscope.instrument.guard import guarded, tell_once
 from rollscope.instrument.ids import RandomIds
-from rollscope.instrument.lifecycle import forget, watch_over
+from rollscope.instrument.lifecycle import forget, give_wakeup_back, watch_over
 from rollscope.instrument.propagation import Attachment, extract_span, inject_span
+from rollscope.instrument.sanitise import clean_text
 from rollscope.instrument.spans import NOOP, Session, Span
 from rollscope.model.kinds import MetricType
 from rollscope.model.refs import SpanRef, parse_traceparent
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from rollscope.instrument.sinks import Sink
     from rollscope.instrument.stacks import SpanStack
 
-__all__ = ["Tracer"]
+__all__ = ["Tracer", "decorate"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,6 +60,8 @@ class Tracer:
     ) -> None:
         self._setup(resolve(settings, os.environ), clock, ids)
         if self.settings.enabled:
+            for variable, hint in unknown_variables(os.environ).items():
+                tell_once(f"variable:{variable}", "Rollscope ignores %s; %s", variable, hint)
             with guarded("starting to record"):
                 self._record(inherited=None)
                 self._attach_environment()
@@ -78,6 +81,7 @@ class Tracer:
         self._current: ContextVar[Span] = ContextVar("rollscope-span", default=NOOP)
         self._sink: Sink | None = None
         self._recorder: Recorder | None = None
+        self._ending: Recorder | None = None
 
     def _record(self, inherited: Recorder | None) -> None:
         """Begin to record in this process."""
@@ -106,9 +110,10 @@ class Tracer:
 
     def restart_after_fork(self) -> None:
         """Record on our own in a forked child; called by the fork hook."""
-        inherited, self._recorder = self._recorder, None
+        inherited, self._recorder, self._ending = self._recorder, None, None
         if inherited is None:
             return
+        give_wakeup_back(inherited)
         inherited.abandon()
         self._record(inherited)
 
@@ -136,11 +141,16 @@ class Tracer:
 
     def shutdown(self, timeout_s: float = _FLUSH_TIMEOUT_S, *, why: str = "shutdown") -> bool:
         """Write everything and stop recording; false if the sink did not take all in time."""
-        recorder, self._recorder = self._recorder, None
+        # A second caller, such as a signal handler inside of the first call, waits as the first.
+        recorder = self._ending = self._recorder or self._ending
+        self._recorder = None
         if recorder is None:
             return True
+        done = recorder.stop(why, timeout_s)
+        self._ending = None
         forget(self, recorder)
-        return recorder.stop(why, timeout_s)
+        recorder.close_pipe()
+        return done
 
     def stacks(self) -> list[SpanStack]:
         """Say where every open span hangs now: chains of awaits, or of calls."""
@@ -239,16 +249,14 @@ class Tracer:
         recorder = self._recorder
         if recorder is None or target is None:
             return
-        ref = target.ref if isinstance(target, Span) else target
-        if isinstance(ref, str):
-            ref = parse_traceparent(ref)
-        if isinstance(ref, SpanRef):
+        ref = _ref_of(target)
+        if ref is not None:
             recorder.types.add_facts(ref, facts)
-        elif not isinstance(target, Span):
+        elif not issubclass(type(target), Span):
             tell_once(
                 "annotate",
-                "Rollscope cannot annotate %.100r; give it a span, its .ref, or that as text",
-                target,
+                "Rollscope cannot annotate %r; give it a span, its .ref, or that as text",
+                clean_text(target, 100),
             )
 
     def payload(self, name: str, value: Any, /) -> None:  # noqa: ANN401  (any payload goes)
@@ -258,16 +266,20 @@ class Tracer:
             return
         ref = self._current.get().ref
         if ref is None:
+            shown = clean_text(name, 100)
             tell_once(
-                f"payload:{name}",
-                "Rollscope cannot keep the payload %.100r outside of any span",
-                name,
+                f"payload:{shown}",
+                "Rollscope cannot keep the payload %r outside of any span",
+                shown,
             )
             return
         at = recorder.clock.mono_ns()
         # A conversation that grows later is kept as it is now.
-        kept = value.copy() if isinstance(value, (list, dict)) else value
-        recorder.buffers.payloads.append((ref.trace_id, ref.span_id, at, name, kept))
+        if issubclass(type(value), list):
+            value = list.copy(value)
+        elif issubclass(type(value), dict):
+            value = dict.copy(value)
+        recorder.buffers.payloads.append((ref.trace_id, ref.span_id, at, name, value))
 
     def count(self, name: str, value: float = 1, /, **labels: Any) -> None:
         """Add to a counter."""
@@ -295,12 +307,13 @@ class Tracer:
         """Write the current context as W3C headers into a carrier, or a new one, and give it."""
         headers: dict[str, str] = {}
         span = self._current.get()
-        if self._recorder is not None and span:
-            if carrier is not None and "baggage" in carrier:
-                headers["baggage"] = carrier["baggage"]
-            inject_span(span, headers)
-        if carrier is not None:
-            carrier.update(headers)
+        if self._recorder is None or not span:
+            return headers
+        with guarded("injecting the context"):
+            theirs = None if carrier is None else carrier.get("baggage")
+            inject_span(span, headers, theirs if isinstance(theirs, str) else "")
+            if carrier is not None:
+                carrier.update(headers)
         return headers
 
     def attach(self, carrier: Mapping[str, str]) -> Attachment:
@@ -312,7 +325,9 @@ class Tracer:
         recorder = self._recorder
         if recorder is None:
             return Attachment(None, NOOP)
-        span = extract_span(carrier, recorder.types.add_facts)
+        span = None
+        with guarded("attaching a context"):
+            span = extract_span(carrier, recorder.types.add_facts)
         return Attachment(None, NOOP) if span is None else Attachment(self._current, span)
 
     def carry(self, function: Callable[P, R]) -> Callable[P, R]:
@@ -336,17 +351,35 @@ class Tracer:
             return child
         for name, value in self._portable_settings().items():
             child[f"ROLLSCOPE_{name.upper()}"] = str(value)
-        for name, value in self.inject().items():
+        for name, value in self.inject({"baggage": child.get("BAGGAGE", "")}).items():
             child[name.upper()] = value
         return child
 
     def _portable_settings(self) -> dict[str, Any]:
         """Give the settings that make another process record into the same run."""
-        return {
+        portable = {
             "run": self.run,
             "dir": os.path.abspath(self.settings.dir),
             "payloads": self.settings.payloads,
         }
+        if isinstance(self.settings.sink, str):
+            portable["sink"] = self.settings.sink
+        return portable
+
+
+def _ref_of(target: Any) -> SpanRef | None:  # noqa: ANN401  (whatever was handed over)
+    """Find out which span is meant; None if that cannot be told."""
+    kind = type(target)
+    if issubclass(kind, Span):
+        return cast("Span", target).ref
+    if issubclass(kind, str):
+        return parse_traceparent(target)
+    if not issubclass(kind, SpanRef):
+        return None
+    trace_id, span_id = target
+    # One made by hand, of text perhaps, would spoil the frame it is written in.
+    is_sound = type(trace_id) is bytes and len(trace_id) == 16 and type(span_id) is int
+    return SpanRef(trace_id, span_id) if is_sound and 0 < span_id < 2**64 else None
 
 
 def _make_sink(settings: Settings) -> Sink:
@@ -369,7 +402,7 @@ def decorate(
     attrs: Callable[..., dict[str, Any]] | None,
 ) -> F | Callable[[F], F]:
     """Serve `@trace`, `@trace()` and `@trace("name")` alike."""
-    if callable(name):
+    if callable(name) or isinstance(name, classmethod):  # which is not callable by itself
         return traced(name, recorder, _name_of(name), category, attrs)
 
     def decorator(function: F) -> F:

@@ -15,6 +15,7 @@ import msgspec
 from rollscope.errors import FrameError, UnknownSchema
 from rollscope.model.clockline import ClockLine
 from rollscope.model.kinds import STATUS_OF_CODE, WHAT_OF_CODE, MetricType
+from rollscope.model.scope import ScopeRow
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -36,9 +37,6 @@ __all__ = [
 
 SCHEMA_VERSION: Final = 1
 """Raised when older readers would misread newer batches; additions alone do not raise it."""
-
-ScopeRow = tuple[bytes, int | None, str | None, str | None, int | None, int | None]
-"""trace id, step, task key, group, session id, sample."""
 
 
 class ProcessHeader(msgspec.Struct, omit_defaults=True):
@@ -169,7 +167,7 @@ def decode_batch(body: bytes) -> Batch:
 
     Raises:
         UnknownSchema: It was written by a newer version.
-        FrameError: It is no batch at all.
+        FrameError: It is no batch at all, or its parts do not fit together.
     """
     try:
         batch = _decoder.decode(body)
@@ -182,6 +180,8 @@ def decode_batch(body: bytes) -> Batch:
         raise _unknown(batch.schema)
     if batch.spans is not None:
         _check_columns(batch.spans)
+    if batch.heartbeat is not None and len(batch.heartbeat.open_ids or b"") % 8:
+        raise FrameError("a frame holds a list of open spans with half an id")
     return batch
 
 

@@ -6,7 +6,10 @@ that a span costs one pointer instead of six fields.
 
 from __future__ import annotations
 
-__all__ = ["Scope"]
+__all__ = ["Scope", "ScopeRow"]
+
+ScopeRow = tuple[bytes, "int | None", "str | None", "str | None", "int | None", "int | None"]
+"""trace id, step, task key, group, session id, sample: a scope as a frame keeps it."""
 
 
 class Scope:
@@ -15,7 +18,7 @@ class Scope:
     Compared by identity, which is what makes it a cheap key while frames are encoded.
     """
 
-    __slots__ = ("group", "sample", "session_id", "step", "task_key", "trace_id")
+    __slots__ = ("encoded", "group", "sample", "session_id", "step", "task_key", "trace_id")
 
     def __init__(
         self,
@@ -33,10 +36,10 @@ class Scope:
         self.group = group
         self.session_id = session_id
         self.sample = sample
+        self.encoded: ScopeRow | None = None
+        """What the encoder made of it, kept because a session comes back in frame after frame."""
 
-    def as_row(
-        self,
-    ) -> tuple[bytes, int | None, str | None, str | None, int | None, int | None]:
+    def as_row(self) -> ScopeRow:
         """Give the fields in the order in which a frame keeps them."""
         return (
             self.trace_id,

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from rollscope.errors import FrameError
 from rollscope.model.batch import (
     Batch,
     ProcessHeader,
-    ScopeRow,
     SpanColumns,
     read_index_column,
     read_number_column,
@@ -32,6 +32,7 @@ from rollscope.model.records import (
     StackRecord,
 )
 from rollscope.model.refs import span_hex, trace_hex
+from rollscope.model.scope import ScopeRow
 
 __all__ = ["batch_records"]
 
@@ -42,6 +43,9 @@ def batch_records(batch: Batch, clock: ClockMap) -> Iterator[Record]:
     """Turn a batch into records, in the order in which a reader wants them.
 
     `clock` holds the process's earlier clock lines and is told of this batch's.
+
+    Raises:
+        FrameError: Its spans cannot be read; no record of them has been given then.
     """
     clock.add(batch.clock)
     process = batch.process.hex()
@@ -104,7 +108,8 @@ def _span_records(
     parent_ids = read_number_column(columns.parent_id)
     starts = read_number_column(columns.start_ns)
     ends = read_number_column(columns.end_ns)
-    attrs = _attrs_decoder.decode(columns.attrs) or [{}] * rows
+    attrs = _read_attrs(columns.attrs, rows)
+    outcomes = {row: _read_outcome(fields) for row, fields in columns.fields.items()}
     scope_texts = [_scope_text(scope) for scope in columns.scopes]
     for row in range(rows):
         kind, category = WHAT_OF_CODE[columns.what[row]]
@@ -137,13 +142,33 @@ def _span_records(
             end_ns=start_ns + (ends[row] - starts[row]) if ends[row] else None,
             status=STATUS_OF_CODE[columns.status[row]],
             reason=fields.get("reason"),
-            outcome=Outcome(fields["outcome"]) if "outcome" in fields else None,
+            outcome=outcomes.get(row),
             version_start=fields.get("version_start"),
             version_end=fields.get("version_end"),
             lane=fields.get("lane"),
             attrs=attrs[row],
             **scope,
         )
+
+
+def _read_attrs(column: msgspec.Raw, rows: int) -> list[dict[str, Any]]:
+    try:
+        attrs: list[dict[str, Any]] | None = _attrs_decoder.decode(column)
+    except msgspec.DecodeError as error:
+        raise FrameError(f"a frame holds attributes that cannot be read: {error}") from None
+    if attrs is None:
+        return [{} for _ in range(rows)]
+    if len(attrs) != rows:
+        raise FrameError(f"a frame holds the attributes of {len(attrs)} rows, not {rows}")
+    return attrs
+
+
+def _read_outcome(fields: dict[str, Any]) -> Outcome | None:
+    outcome = fields.get("outcome")
+    try:
+        return None if outcome is None else Outcome(outcome)
+    except ValueError:
+        raise FrameError(f"a frame holds the unknown outcome {outcome!r:.100}") from None
 
 
 def _scope_text(scope: ScopeRow) -> dict[str, Any]:

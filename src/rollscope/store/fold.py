@@ -6,6 +6,8 @@ Everything is held in memory, which suits tests and small runs.
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from rollscope.model.kinds import Kind, Outcome, Status
 from rollscope.model.records import (
     DropRecord,
@@ -36,7 +38,10 @@ class Folded:
         self.drops: dict[str, dict[str, int]] = {}
         """Process id to what it dropped in all."""
         self.problems: list[str] = []
-        self._facts: list[FactRecord] = []
+        self._recorded: dict[str, SpanRecord] = {}
+        """Spans without the facts that came later."""
+        self._facts: dict[str, list[FactRecord]] = {}
+        self._changed: set[str] = set()
 
     def of_kind(self, kind: Kind) -> list[SpanRecord]:
         """Give the spans of a kind, in order of their start."""
@@ -49,10 +54,10 @@ class Folded:
         """Take in a record."""
         match record:
             case SpanRecord():
-                known = self.spans.get(record.span_id)
-                # An end is final; a start, or the guess that a span was lost, gives way to it.
-                if known is None or known.status in (Status.OPEN, Status.LOST):
-                    self.spans[record.span_id] = record
+                known = self._recorded.get(record.span_id)
+                if known is None or _gives_way(known, record):
+                    self.spans[record.span_id] = self._recorded[record.span_id] = record
+                    self._changed.add(record.span_id)
             case ProcessRecord():
                 self.processes[record.process] = record
             case EventRecord():
@@ -66,23 +71,50 @@ class Folded:
             case DropRecord():
                 self.drops[record.process] = record.counts
             case FactRecord():
-                self._facts.append(record)
+                self._facts.setdefault(record.span_id, []).append(record)
+                self._changed.add(record.span_id)
 
     def apply_facts(self) -> None:
-        """Apply late facts to their spans, the latest winning; facts of unknown spans stay."""
-        waiting = []
-        for fact in sorted(self._facts, key=lambda fact: fact.time_ns):
-            span = self.spans.get(fact.span_id)
-            if span is None:
-                waiting.append(fact)
-                continue
-            facts = dict(fact.facts)
-            if "outcome" in facts and span.kind is Kind.SESSION:
-                span.outcome = Outcome(facts.pop("outcome"))
-                span.reason = facts.pop("reason", span.reason)
-                span.version_end = facts.pop("version_end", span.version_end)
-            span.attrs = {**span.attrs, **facts}
-        self._facts = waiting
+        """Apply late facts to their spans, the latest winning; facts of unknown spans wait."""
+        for span_id in self._changed:
+            recorded = self._recorded.get(span_id)
+            if recorded is not None:
+                self.spans[span_id] = _with_facts(recorded, self._facts.get(span_id, []))
+        self._changed.clear()
+
+
+def _gives_way(known: SpanRecord, record: SpanRecord) -> bool:
+    """Say whether a record tells more: an end is final, a guess that it was lost nearly so."""
+    if known.status is Status.LOST:
+        return record.status is not Status.OPEN
+    return known.status is Status.OPEN
+
+
+def _with_facts(span: SpanRecord, facts: list[FactRecord]) -> SpanRecord:
+    if not facts:
+        return span
+    changed = msgspec.structs.replace(span, attrs=dict(span.attrs))
+    for fact in sorted(facts, key=lambda fact: fact.time_ns):
+        late = dict(fact.facts)
+        outcome = _known_outcome(late.get("outcome"))
+        if outcome is not None and span.kind is Kind.SESSION:
+            del late["outcome"]
+            changed.outcome = outcome
+            # Only a fact of the right type is the field; a program may call any fact so.
+            if isinstance(late.get("reason"), str):
+                changed.reason = late.pop("reason")
+            if isinstance(late.get("version_end"), int):
+                changed.version_end = late.pop("version_end")
+        changed.attrs.update(late)
+    return changed
+
+
+def _known_outcome(value: object) -> Outcome | None:
+    """Read the verdict that a fact gives; the program may have called any fact `outcome`."""
+    try:
+        return Outcome(str(value))
+    except ValueError:
+        return None
 
 
 def fold(records: Iterable[Record]) -> Folded:

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from rollscope.errors import FrameError, NotARunError, UnknownSchema
 from rollscope.model.batch import Batch, decode_batch
 from rollscope.model.clockline import ClockMap
@@ -47,6 +49,7 @@ class LogFollower:
         self._rest = b""
         self._process_id: bytes | None = None
         self._last_number = -1
+        self._jumped_ns = 0  # how far the clock of its host is from the time it keeps
         self._clock = ClockMap()
 
     def poll(self, *, final: bool = False) -> Iterator[Record]:
@@ -93,11 +96,14 @@ class LogFollower:
                 self._tell(f"{self.path}: {error}")
                 continue
             except FrameError as error:
-                self.damaged_bytes += HEADER_BYTES + len(body)
-                self._tell(f"{self.path}: {error}")
+                self._tell_unreadable(body, error)
                 continue
-            if self._is_ours(batch):
+            if not self._is_ours(batch):
+                continue
+            try:
                 yield from self._records(batch)
+            except FrameError as error:
+                self._tell_unreadable(body, error)
 
     def _is_ours(self, batch: Batch) -> bool:
         """Refuse a frame of another process, and one that came twice."""
@@ -127,6 +133,7 @@ class LogFollower:
                     yield from self._compare(record)
             yield record
         self.last_seen_ns = self._clock.wall_at(batch.mono_ns)
+        self._jumped_ns = batch.clock.jumped_ns
 
     def _compare(self, heartbeat: HeartbeatRecord) -> Iterator[SpanRecord]:
         """Find spans whose end was dropped: open to us, but missing from two lists in a row."""
@@ -144,7 +151,7 @@ class LogFollower:
         """Say whether nothing more will be written: the log was closed or its process is gone."""
         if self.has_ended or self.process is None:
             return self.has_ended
-        return not is_alive(self.process, self.last_seen_ns, now_ns)
+        return not is_alive(self.process, self.last_seen_ns + self._jumped_ns, now_ns)
 
     def lost_spans(self, now_ns: int) -> Iterator[SpanRecord]:
         """Give the spans that can no longer end, once: their process is gone."""
@@ -157,10 +164,13 @@ class LogFollower:
     def _lose(self, span_id: str, end_ns: int, why: str) -> SpanRecord:
         span = self.open_spans.pop(span_id)
         self._suspects.pop(span_id, None)
-        span.status = Status.LOST
-        span.end_ns = max(end_ns, span.start_ns)
-        span.reason = why
-        return span
+        return msgspec.structs.replace(
+            span, status=Status.LOST, end_ns=max(end_ns, span.start_ns), reason=why
+        )
+
+    def _tell_unreadable(self, body: bytes, error: FrameError) -> None:
+        self.damaged_bytes += HEADER_BYTES + len(body)
+        self._tell(f"{self.path}: {error}")
 
     def _tell(self, problem: str) -> None:
         if problem not in self.problems:

@@ -20,6 +20,13 @@ def find_run(given: str, directory: str = "runs") -> Path:
     Raises:
         NotARunError: There is none; the message says what is there instead.
     """
+    try:
+        return _find(given, directory)
+    except OSError as error:
+        raise NotARunError(f"cannot look for the run {given!r}: {error.strerror}") from None
+
+
+def _find(given: str, directory: str) -> Path:
     path = Path(given)
     for candidate in (path, Path(directory, given)):
         if _is_run(candidate) or (candidate.is_file() and candidate.suffix == LOG_SUFFIX):
@@ -74,12 +81,23 @@ class RunFollower:
         """
         for path in self._files():
             log = self.logs.setdefault(path, LogFollower(path))
-            yield from log.poll()
-            now_ns = time.time_ns()
-            if log.is_over(now_ns):
-                # Once more: it may have written and ended between the two looks.
-                yield from log.poll(final=final)
-            yield from log.lost_spans(now_ns)
+            try:
+                yield from self._poll_log(log, final=final)
+            except (NotARunError, OSError) as error:
+                # One file of zeros, as a power cut leaves them, or one that cannot be read does
+                # not hide the other logs.
+                if path == self.path:
+                    raise
+                if str(error) not in log.problems:
+                    log.problems.append(str(error))
+
+    def _poll_log(self, log: LogFollower, *, final: bool) -> Iterator[Record]:
+        yield from log.poll()
+        now_ns = time.time_ns()
+        if log.is_over(now_ns):
+            # Once more: it may have written and ended between the two looks.
+            yield from log.poll(final=final)
+        yield from log.lost_spans(now_ns)
 
     def _files(self) -> list[Path]:
         if self.path.is_file():

@@ -1,0 +1,374 @@
+"""What entering and leaving a span does: the cheapest possible path, made for one recorder.
+
+The span classes are closures over a recorder's buffer, clock and counter, because a closure
+variable costs a third of an attribute chain and this path is the price of every span. A native
+core would replace `bind_span_types` and nothing else.
+"""
+
+from __future__ import annotations
+
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from rollscope.instrument.endings import classify
+from rollscope.instrument.guard import tell_once
+from rollscope.instrument.ids import span_counter
+from rollscope.instrument.sanitise import clean_text
+from rollscope.instrument.spans import LEFT, Session, Span, lineage
+from rollscope.model.kinds import (
+    EVENT_CODE,
+    KIND_CODES,
+    SPAN_CODES,
+    STATUS_CODES,
+    Kind,
+    Outcome,
+    Status,
+)
+from rollscope.model.refs import SpanRef
+from rollscope.model.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from contextvars import ContextVar
+    from types import TracebackType
+
+    from rollscope.instrument.buffers import Buffers
+    from rollscope.instrument.clock import Clock
+    from rollscope.instrument.ids import IdSource
+    from rollscope.instrument.spans import AddFacts
+
+__all__ = ["SpanTypes", "bind_span_types"]
+
+_OK = STATUS_CODES[Status.OK]
+_STEP, _TASK, _SESSION = (KIND_CODES[kind] for kind in (Kind.STEP, Kind.TASK, Kind.SESSION))
+_PHASE, _STATE = KIND_CODES[Kind.PHASE], KIND_CODES[Kind.STATE]
+_OUTCOMES = {str(outcome): outcome for outcome in Outcome}
+_GIVEN_FIELDS = ("lane", "version_start")
+"""Fields that a span is made with; the others are learned while it is open."""
+
+
+class SpanTypes(NamedTuple):
+    """What `bind_span_types` makes: one constructor per kind, and events."""
+
+    new_span: Callable[[str, str, dict[str, Any]], Span]
+    new_phase: Callable[[str, dict[str, Any]], Span]
+    new_state: Callable[[str, str, dict[str, Any]], Span]
+    new_step: Callable[[int, int | None, dict[str, Any]], Span]
+    new_task: Callable[[str, str | None, int | None, dict[str, Any]], Span]
+    new_session: Callable[[int, int | None, str | None, int | None, dict[str, Any]], Session]
+    add_event: Callable[[str, dict[str, Any]], None]
+    add_facts: AddFacts
+    renew_ids: Callable[[], None]
+    """Called in a forked child, where spans made before the fork may still be entered."""
+
+
+def bind_span_types(
+    buffers: Buffers, current: ContextVar[Span], ids: IdSource, clock: Clock
+) -> SpanTypes:
+    """Make the span classes of one recorder in one process."""
+    open_spans, rows = buffers.open, buffers.rows
+    extend = rows.extend
+    get_current, set_current = current.get, current.set
+    next_id, new_trace = span_counter(ids).__next__, ids.trace_id
+    now = clock.mono_ns
+
+    def renew_ids() -> None:
+        nonlocal next_id
+        next_id = span_counter(ids).__next__
+
+    def add_facts(ref: SpanRef, facts: dict[str, Any]) -> None:
+        buffers.facts.append((ref.trace_id, ref.span_id, now(), facts))
+
+    def leave(span: Span) -> None:
+        """Make the span's predecessor current again, also when spans are left out of order."""
+        at = get_current()
+        if at is span:
+            set_current(span.parent)
+            return
+        for inner in lineage(at):
+            if inner.parent is span:
+                inner.parent = span.parent
+                return
+
+    def leave_unrecorded(span: Span) -> None:
+        """Leave a span that is not ours to record: opened before a fork, left or never entered."""
+        if getattr(span, "parent", LEFT) is not LEFT:
+            leave(span)
+            span.parent = LEFT
+
+    def close(span: Span, end: int, error: BaseException | None, fields: dict[str, Any]) -> None:
+        """Record the end of a span off the fastest path: fields, errors, odd order."""
+        status = _OK
+        if error is not None:
+            ending = classify(error)
+            status = ending.status
+            if ending.reason is not None:
+                fields.setdefault("reason", ending.reason)
+            if isinstance(span, Session) and ending.outcome is not None:
+                fields.setdefault("outcome", ending.outcome)
+        extend(
+            (
+                span.what,
+                span.name,
+                span.scope,
+                span.id,
+                span.parent_id,
+                span.start_ns,
+                end,
+                status,
+                span.attrs,
+                fields or None,
+            )
+        )
+        leave(span)
+        span.parent = LEFT
+
+    def is_busy(span: Span) -> bool:
+        """Say whether a span that was entered before is still open; make it fit for use if not."""
+        if span.id in open_spans:
+            tell_once(
+                f"busy:{clean_text(span.name, 100)}",
+                "Rollscope records the span %.100r once although it is entered again while it is "
+                "open; make a new span each time",
+                clean_text(span.name, 100),
+            )
+            return True
+        # The buffer still holds what the last use was recorded with.
+        span.attrs = dict(span.attrs)
+        if isinstance(span, Fielded):
+            span.fields = {key: span.fields[key] for key in _GIVEN_FIELDS if key in span.fields}
+        return False
+
+    class Leaf(Span):
+        """An ordinary span or a phase."""
+
+        __slots__ = ()
+
+        def __enter__(self) -> Self:
+            if self.id and is_busy(self):
+                return self
+            self.parent = parent = get_current()
+            self.parent_id = parent.id
+            self.scope = parent.scope if parent.id else Scope(new_trace())
+            self.thread = get_ident()
+            self.id = span_id = next_id()
+            open_spans[span_id] = self
+            set_current(self)
+            self.start_ns = now()
+            return self
+
+        def __exit__(
+            self,
+            error_type: type[BaseException] | None,
+            error: BaseException | None,
+            traceback: TracebackType | None,
+            /,
+        ) -> None:
+            end = now()
+            try:
+                del open_spans[self.id]
+            except (KeyError, AttributeError):
+                leave_unrecorded(self)
+                return
+            if error is None and get_current() is self:
+                extend(
+                    (
+                        self.what,
+                        self.name,
+                        self.scope,
+                        self.id,
+                        self.parent_id,
+                        self.start_ns,
+                        end,
+                        _OK,
+                        self.attrs,
+                        None,
+                    )
+                )
+                set_current(self.parent)
+                self.parent = LEFT
+            else:
+                close(self, end, error, {})
+
+        def set(self, /, **attrs: Any) -> Self:
+            if self.id and self.id not in open_spans:
+                add_facts(SpanRef(self.scope.trace_id, self.id), attrs)
+            else:
+                self.attrs.update(attrs)
+            return self
+
+    class Fielded(Leaf):
+        """A state: a leaf with fields of its own."""
+
+        __slots__ = ()
+
+        def __exit__(
+            self,
+            error_type: type[BaseException] | None,
+            error: BaseException | None,
+            traceback: TracebackType | None,
+            /,
+        ) -> None:
+            end = now()
+            try:
+                del open_spans[self.id]
+            except (KeyError, AttributeError):
+                leave_unrecorded(self)
+                return
+            close(self, end, error, self.fields)
+
+    class Scoped(Fielded):
+        """A step, task or session: opens a scope that everything inside shares."""
+
+        __slots__ = ()
+
+        def __enter__(self) -> Self:
+            if self.id and is_busy(self):
+                return self
+            self.parent = parent = get_current()
+            self.thread = get_ident()
+            self.id = span_id = next_id()
+            self.open_scope(parent)
+            open_spans[span_id] = self
+            set_current(self)
+            self.start_ns = now()
+            return self
+
+        def open_scope(self, parent: Span) -> None:
+            """Start a trace of its own."""
+            self.parent_id = 0
+            step, task_key, group, _ = self.own_scope
+            self.scope = Scope(
+                new_trace(),
+                parent.scope.step if step is None and parent.id else step,
+                task_key,
+                group,
+            )
+
+    class LiveSession(Scoped, Session):
+        """A session: stays in the trace of its task."""
+
+        __slots__ = ()
+
+        def open_scope(self, parent: Span) -> None:
+            self.parent_id = parent.id
+            outer = parent.scope if parent.id else Scope(new_trace())
+            step, _, group, sample = self.own_scope
+            self.scope = Scope(
+                outer.trace_id,
+                outer.step if step is None else step,
+                outer.task_key,
+                outer.group if group is None else group,
+                self.id,
+                sample,
+            )
+
+        def finish(
+            self,
+            /,
+            outcome: str,
+            *,
+            reason: str | None = None,
+            version: int | None = None,
+            **attrs: Any,
+        ) -> Self:
+            verdict = _verdict(outcome, reason, version)
+            if self.id and self.id not in open_spans:
+                return self.set(**{**attrs, **verdict})
+            self.fields.update(verdict)
+            self.attrs.update(attrs)
+            return self
+
+    def new_span(name: str, category: str, attrs: dict[str, Any]) -> Span:
+        span = Leaf()
+        span.id, span.name, span.attrs = 0, name, attrs
+        try:
+            span.what = SPAN_CODES[category]
+        except Exception:  # not only a KeyError: it may be any object
+            span.what = SPAN_CODES["misc"]
+            _tell_unknown("category", category, SPAN_CODES)
+        return span
+
+    def new_phase(name: str, attrs: dict[str, Any]) -> Span:
+        span = Leaf()
+        span.id, span.name, span.attrs, span.what = 0, name, attrs, _PHASE
+        return span
+
+    def new_state(name: str, lane: str, attrs: dict[str, Any]) -> Span:
+        span = Fielded()
+        span.id, span.name, span.attrs, span.what = 0, name, attrs, _STATE
+        span.fields = {"lane": lane}
+        return span
+
+    def new_step(number: int, version: int | None, attrs: dict[str, Any]) -> Span:
+        span = Scoped()
+        span.id, span.name, span.attrs, span.what = 0, "step", attrs, _STEP
+        span.own_scope = (number, None, None, None)
+        span.fields = {} if version is None else {"version_start": version}
+        return span
+
+    def new_task(key: str, group: str | None, step: int | None, attrs: dict[str, Any]) -> Span:
+        span = Scoped()
+        span.id, span.name, span.attrs, span.what = 0, "task", attrs, _TASK
+        span.own_scope = (step, key, group, None)
+        span.fields = {}
+        return span
+
+    def new_session(
+        sample: int,
+        version: int | None,
+        group: str | None,
+        step: int | None,
+        attrs: dict[str, Any],
+    ) -> Session:
+        span = LiveSession()
+        span.id, span.name, span.attrs, span.what = 0, "session", attrs, _SESSION
+        span.own_scope = (step, None, group, sample)
+        span.fields = {} if version is None else {"version_start": version}
+        return span
+
+    def add_event(name: str, attrs: dict[str, Any]) -> None:
+        at = now()
+        parent = get_current()
+        scope = parent.scope if parent.id else Scope(new_trace())
+        extend((EVENT_CODE, name, scope, next_id(), parent.id, at, at, _OK, attrs, None))
+
+    return SpanTypes(
+        new_span,
+        new_phase,
+        new_state,
+        new_step,
+        new_task,
+        new_session,
+        add_event,
+        add_facts,
+        renew_ids,
+    )
+
+
+def _verdict(outcome: str, reason: str | None, version: int | None) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    try:
+        fields["outcome"] = _OUTCOMES[outcome]
+    except Exception:  # not only a KeyError: it may be any object
+        given = _tell_unknown("outcome", outcome, _OUTCOMES)
+        fields["outcome"] = Outcome.FAILED
+        fields["reason"] = f"unknown outcome {given!r}"
+    if reason is not None:
+        fields["reason"] = reason
+    if version is not None:
+        fields["version_end"] = version
+    return fields
+
+
+def _tell_unknown(what: str, value: object, known: Iterable[str]) -> str:
+    """Tell which words are known, once for each that is not; give the word as it can be shown."""
+    given = clean_text(value, 100)
+    tell_once(
+        f"{what}:{given}",
+        "Rollscope does not know the %s %r; known are: %s",
+        what,
+        given,
+        ", ".join(known),
+    )
+    return given

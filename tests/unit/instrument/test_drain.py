@@ -1,0 +1,500 @@
+from __future__ import annotations
+
+from contextlib import ExitStack
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from rollscope.config import Settings
+from rollscope.instrument.binding import bind_span_types
+from rollscope.instrument.buffers import Buffers
+from rollscope.instrument.clock import WallLine
+from rollscope.instrument.drain import Drain
+from rollscope.instrument.encoder import encode_rows
+from rollscope.instrument.outbox import Outbox
+from rollscope.instrument.parcel import Importance, Parcel
+from rollscope.instrument.sinks import NullSink, Opening
+from rollscope.instrument.spans import NOOP, Span
+from rollscope.instrument.stacks import SpanStack
+from rollscope.model.batch import Batch, decode_batch
+from rollscope.model.frames import scan_frames
+from rollscope.model.kinds import Kind, MetricType, Status
+from rollscope.model.records import (
+    DropRecord,
+    EndRecord,
+    FactRecord,
+    HeartbeatRecord,
+    MetricRecord,
+    PayloadRecord,
+    ProcessRecord,
+    Record,
+    SpanRecord,
+    StackRecord,
+)
+from rollscope.testing import FakeClock, SequentialIds
+from tests.builders import PROCESS, make_batch, make_header, make_row, records_of
+
+
+class CollectingOutbox(Outbox):
+    """Keeps parcels and lets a test say how far behind the sink is."""
+
+    behind = False
+
+    def __init__(self) -> None:
+        super().__init__(NullSink(), Opening("r", "d", PROCESS, make_header(), {}), 10**9)
+        self.parcels: list[Parcel] = []
+
+    @property
+    def is_behind(self) -> bool:
+        return self.behind
+
+    def put(self, parcel: Parcel) -> None:
+        self.parcels.append(parcel)
+
+
+class Bench:
+    """A drain with everything around it in the test's hands."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.clock = FakeClock()
+        self.buffers = Buffers()
+        self.outbox = CollectingOutbox()
+        current: ContextVar[Span] = ContextVar("bench", default=NOOP)
+        self.types = bind_span_types(self.buffers, current, SequentialIds(), self.clock)
+        wall = WallLine(self.clock)
+        self.drain = Drain(
+            self.buffers,
+            self.outbox,
+            Settings(**settings),
+            self.clock,
+            wall,
+            PROCESS,
+            make_header(),
+        )
+
+    def open(self, name: str, **attrs: Any) -> Span:
+        return self.types.new_span(name, "misc", attrs).__enter__()
+
+    def close(self, span: Span) -> None:
+        span.__exit__(None, None, None)
+
+    def run(self, seconds: float = 0.2, **arguments: Any) -> list[Record]:
+        """Let time pass, drain, and read what was packed."""
+        self.clock.advance(seconds)
+        before = len(self.outbox.parcels)
+        self.drain.run(**arguments)
+        return records_of(*self.batches()[before:])
+
+    def batches(self) -> list[Batch]:
+        frames = [parcel.frame.data for parcel in self.outbox.parcels]
+        return [decode_batch(body) for frame in frames for body in scan_frames(frame).bodies]
+
+
+def spans_in(records: list[Record]) -> list[tuple[str, Status]]:
+    return [(record.name, record.status) for record in records if isinstance(record, SpanRecord)]
+
+
+def lists_in(records: list[Record]) -> list[list[str] | None]:
+    return [record.open_spans for record in records if isinstance(record, HeartbeatRecord)]
+
+
+def test_the_first_drain_says_who_records() -> None:
+    bench = Bench()
+    assert isinstance(bench.run()[0], ProcessRecord)
+    assert bench.run() == []
+
+
+def test_frames_are_numbered_without_gaps() -> None:
+    bench = Bench(payloads=True)
+    for _ in range(30):
+        bench.close(bench.open("x"))
+        bench.buffers.payloads.append((b"t" * 16, 1, 1, "p", "text"))
+        bench.buffers.facts.append((b"t" * 16, 1, 1, {"a": 1}))
+        bench.run(0.5)
+    assert [batch.number for batch in bench.batches()] == list(range(len(bench.batches())))
+
+
+def test_a_short_span_costs_one_record() -> None:
+    bench = Bench()
+    bench.close(bench.open("short"))
+    assert spans_in(bench.run()) == [("short", Status.OK)]
+    assert spans_in(bench.run()) == []
+
+
+def test_an_open_span_is_announced_exactly_once() -> None:
+    bench = Bench()
+    outer = bench.open("outer", a=1)
+    assert spans_in(bench.run()) == [("outer", Status.OPEN)]
+    inner = bench.open("inner")
+    assert spans_in(bench.run()) == [("inner", Status.OPEN)]
+    for _ in range(50):
+        assert spans_in(bench.run()) == []
+    bench.close(inner)
+    assert spans_in(bench.run()) == [("inner", Status.OK)]
+    bench.close(outer)
+    assert spans_in(bench.run()) == [("outer", Status.OK)]
+
+
+def test_an_announcement_holds_what_is_known_by_then() -> None:
+    bench = Bench()
+    session = bench.types.new_session(3, 12, "g", 41, {"early": 1}).__enter__()
+    session.set(later=2)
+    (record,) = (record for record in bench.run() if isinstance(record, SpanRecord))
+    assert (record.kind, record.sample, record.version_start) == (Kind.SESSION, 3, 12)
+    assert (record.group, record.step, record.status) == ("g", 41, Status.OPEN)
+    assert record.attrs == {"early": 1, "later": 2}
+    assert record.end_ns is None
+    session.set(after=3)
+    session.__exit__(None, None, None)
+    (record,) = (record for record in bench.run() if isinstance(record, SpanRecord))
+    assert record.attrs == {"early": 1, "later": 2, "after": 3}
+
+
+def test_a_span_that_is_being_entered_is_announced_at_the_next_drain() -> None:
+    bench = Bench()
+    span = bench.types.new_phase("slow to start", {})
+    span.__enter__()
+    start_ns = span.start_ns
+    del span.start_ns  # the writer came between the two last lines of __enter__
+    assert spans_in(bench.run()) == []
+    span.start_ns = start_ns
+    assert spans_in(bench.run()) == [("slow to start", Status.OPEN)]
+
+
+def test_thousands_of_open_spans_are_announced_in_frames_of_bounded_size() -> None:
+    bench = Bench()
+    for number in range(2500):
+        bench.open(f"s{number % 7}")
+    assert len(spans_in(bench.run())) == 2500
+    sizes = [len(batch.spans.what) for batch in bench.batches() if batch.spans is not None]
+    assert sizes == [1000, 1000, 500]
+
+
+def test_rows_are_packed_in_slices_and_in_order() -> None:
+    bench = Bench()
+    for number in range(2500):
+        bench.types.add_event(f"e{number}", {})
+    names = [getattr(record, "name", None) for record in bench.run()]
+    assert [name for name in names if name] == [f"e{number}" for number in range(2500)]
+    sizes = [len(batch.spans.what) for batch in bench.batches() if batch.spans is not None]
+    assert sizes == [1000, 1000, 500]
+    assert bench.buffers.rows == []
+
+
+def test_rows_with_very_large_attributes_are_split_over_frames() -> None:
+    bench = Bench(attr_max_bytes=1024 * 1024)
+    for number in range(40):
+        bench.close(bench.open(f"s{number}", text="x" * 1024 * 1024))
+    assert len(spans_in(bench.run())) == 40
+    assert max(len(parcel.frame.data) for parcel in bench.outbox.parcels) < 10 * 1024 * 1024
+
+
+def test_a_row_that_fits_into_no_frame_is_dropped_and_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(attr_max_bytes=1024 * 1024)
+    text = "x" * 1024 * 1024
+    bench.close(bench.open("monster", **{f"a{number}": text for number in range(70)}))
+    bench.close(bench.open("fine"))
+    assert spans_in(bench.run()) == [("fine", Status.OK)]
+    assert bench.outbox.dropped() == {"span.too_large": 1}
+    assert len(caplog.messages) == 1
+
+
+# Heart-beats
+
+
+def test_a_heartbeat_comes_once_in_a_while() -> None:
+    bench = Bench(heartbeat_s=1.0)
+    beats = [len(lists_in(bench.run(0.2))) for _ in range(50)]
+    assert sum(beats) == 10
+    assert max(beats) == 1
+
+
+def test_every_tenth_heartbeat_lists_the_open_spans_and_repeats_the_header() -> None:
+    bench = Bench(heartbeat_s=1.0)
+    first, second = bench.open("a"), bench.open("b")
+    ids = sorted(f"{span.id:016x}" for span in (first, second))
+    bench.run(0.1)
+    for _ in range(3):
+        for beat in range(10):
+            records = bench.run(1.0)
+            assert lists_in(records) == [ids if beat == 0 else None]
+            assert any(isinstance(record, ProcessRecord) for record in records) is (beat == 0)
+    bench.close(first)
+    assert lists_in(bench.run(1.0)) == [ids[1:]]
+
+
+def test_a_list_of_open_spans_names_only_what_was_announced() -> None:
+    bench = Bench(heartbeat_s=1.0)
+    for number in range(5):
+        bench.open(f"s{number}")
+    records = bench.run(1.0)
+    announced = [record.span_id for record in records if isinstance(record, SpanRecord)]
+    assert lists_in(records) == [sorted(announced)]
+
+
+def test_the_last_drain_lists_what_is_left_open_and_ends_the_log() -> None:
+    bench = Bench(heartbeat_s=600)
+    span = bench.open("left open")
+    *_, heartbeat, end = bench.run(0.0, end="shutdown")
+    assert isinstance(heartbeat, HeartbeatRecord)
+    assert heartbeat.open_spans == [f"{span.id:016x}"]
+    assert isinstance(end, EndRecord)
+    assert end.why == "shutdown"
+
+
+# Drops
+
+
+def test_drops_are_reported_with_the_next_heartbeat_and_only_when_they_grew() -> None:
+    bench = Bench(heartbeat_s=1.0)
+    bench.run(1.0)
+    bench.outbox.count_drop({"span": 3}, "slow_sink")
+    (drops,) = (record for record in bench.run(1.0) if isinstance(record, DropRecord))
+    assert drops.counts == {"span.slow_sink": 3}
+    assert not any(isinstance(record, DropRecord) for record in bench.run(1.0))
+    bench.outbox.count_drop({"span": 1, "phase": 1}, "slow_sink")
+    (drops,) = (record for record in bench.run(1.0) if isinstance(record, DropRecord))
+    assert drops.counts == {"span.slow_sink": 4, "phase.slow_sink": 1}
+
+
+def test_the_last_drain_reports_drops_whatever_the_time() -> None:
+    bench = Bench(heartbeat_s=600)
+    bench.outbox.count_drop({"span": 3}, "slow_sink")
+    records = bench.run(0.0, end="exit")
+    assert any(isinstance(record, DropRecord) for record in records)
+
+
+def test_frames_are_sorted_by_importance_only_while_the_sink_is_behind() -> None:
+    bench = Bench()
+
+    def record_some() -> None:
+        types = bench.types
+        spans = [
+            types.new_step(1, None, {}),
+            types.new_task("t", None, None, {}),
+            types.new_session(0, None, None, None, {}),
+            types.new_phase("p", {}),
+            types.new_state("l", "lane", {}),
+            types.new_span("s", "io", {}),
+        ]
+        with ExitStack() as stack:
+            for span in spans:
+                stack.enter_context(span)
+            types.add_event("e", {})
+
+    record_some()
+    bench.drain.run()
+    _, mixed = bench.outbox.parcels
+    assert mixed.importance is Importance.OWNER
+    assert mixed.contents == {
+        "event": 1,
+        "span": 1,
+        "phase": 1,
+        "state": 1,
+        "session": 1,
+        "task": 1,
+        "step": 1,
+    }
+    bench.outbox.behind = True
+    record_some()
+    bench.drain.run()
+    by_importance = {parcel.importance: parcel.contents for parcel in bench.outbox.parcels[2:]}
+    assert by_importance == {
+        Importance.ORDINARY: {"event": 1, "span": 1, "state": 1},
+        Importance.PHASE: {"phase": 1},
+        Importance.OWNER: {"session": 1, "task": 1, "step": 1},
+    }
+
+
+def test_rows_that_cannot_be_encoded_are_counted_and_the_others_come_through(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("ROLLSCOPE_RAISE")
+    bench = Bench()
+    bench.buffers.rows.extend(make_row(span_id=2**70, kind=Kind.PHASE))  # no such id can be
+    bench.drain.run()
+    bench.close(bench.open("fine"))
+    assert spans_in(bench.run()) == [("fine", Status.OK)]
+    assert bench.outbox.dropped() == {"phase.not_encodable": 1}
+    assert len(caplog.messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("waiting", "kept"),
+    [
+        (100, {Kind.SPAN, Kind.STATE, Kind.PHASE, Kind.SESSION}),
+        (101, {Kind.PHASE, Kind.SESSION}),
+        (149, {Kind.PHASE, Kind.SESSION}),
+        (151, {Kind.SESSION}),
+        (201, set()),
+    ],
+)
+def test_rows_that_come_too_fast_are_given_up_by_their_importance(
+    monkeypatch: pytest.MonkeyPatch, waiting: int, kept: set[Kind]
+) -> None:
+    from rollscope.instrument import drain as module
+
+    monkeypatch.setattr(module, "_LEAST_ROWS", 100)
+    bench = Bench()
+    monkeypatch.setattr(bench.outbox, "room_bytes", lambda: 0)
+    kinds = [Kind.SPAN, Kind.STATE, Kind.PHASE, Kind.SESSION]
+    rows = [entry for n, kind in enumerate(kinds) for entry in make_row(n + 1, kind=kind)]
+    bench.buffers.rows += make_row(99) * waiting
+    left = bench.drain._thin_out(rows)
+    found = records_of(make_batch(spans=encode_rows(left, 4096)))
+    assert {span.kind for span in found if isinstance(span, SpanRecord)} == kept
+    dropped = {f"{kind}.overload": 1 for kind in kinds if kind not in kept}
+    assert bench.outbox.dropped() == dropped
+
+
+# Facts, metrics, payloads, stacks
+
+
+def test_facts_are_cleaned_and_written() -> None:
+    bench = Bench()
+    bench.buffers.facts.append((b"t" * 16, 5, 10, {"reward": 0.5, "odd": object()}))
+    (fact,) = (record for record in bench.run() if isinstance(record, FactRecord))
+    assert fact.facts == {"reward": 0.5, "odd": "<builtins.object>"}
+    assert bench.outbox.parcels[-1].importance is Importance.OWNER
+    assert bench.outbox.parcels[-1].contents == {"fact": 1}
+
+
+def test_stacks_are_written_along() -> None:
+    bench = Bench()
+    stacks = [SpanStack(7, "Task-1", ["a.py:1 f"])]
+    (stack,) = (record for record in bench.run(stacks=stacks) if isinstance(record, StackRecord))
+    assert (stack.span_id, stack.task, stack.frames) == (f"{7:016x}", "Task-1", ["a.py:1 f"])
+
+
+def test_thousands_of_facts_stacks_and_metrics_are_spread_over_frames() -> None:
+    bench = Bench()
+    bench.buffers.facts += [(b"t" * 16, 5, 10, {"a": n}) for n in range(2500)]
+    bench.buffers.samples += [(MetricType.GAUGE, f"g{n}", {}, n) for n in range(2500)]
+    records = bench.run(stacks=[SpanStack(n, "t", []) for n in range(1, 2501)])
+    assert len(records) == 1 + 3 * 2500
+    for batch in bench.batches():
+        assert len(batch.facts) + len(batch.metrics) + len(batch.stacks) <= 1000
+
+
+def metrics_in(records: list[Record]) -> list[MetricRecord]:
+    return [record for record in records if isinstance(record, MetricRecord)]
+
+
+def test_metric_calls_of_one_drain_become_one_record_each() -> None:
+    bench = Bench()
+    bench.buffers.samples += [(MetricType.COUNTER, "n", {"worker": "a"}, 1)] * 100
+    bench.buffers.samples.append((MetricType.GAUGE, "g", {}, 2.5))
+    counter, gauge = metrics_in(bench.run())
+    assert (counter.name, counter.value, counter.count) == ("n", 100, 100)
+    assert (gauge.name, gauge.value) == ("g", 2.5)
+    assert metrics_in(bench.run()) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({"worker": 3}, {"worker": "3"}),
+        ({"worker": None, "on": True}, {"worker": "None", "on": "True"}),
+        ({"worker": ["a", 1]}, {"worker": "['a', 1]"}),
+        ({"worker": "\ud800"}, {"worker": "\\ud800"}),
+        ({"worker": object()}, {"worker": "<builtins.object>"}),
+        ({"worker": "x" * 10_000}, None),
+    ],
+    ids=range(6),
+)
+def test_labels_of_any_type_become_text(
+    labels: dict[str, Any], expected: dict[str, str] | None
+) -> None:
+    bench = Bench()
+    bench.buffers.samples += [
+        (MetricType.COUNTER, "n", labels, 1),
+        (MetricType.COUNTER, "n", labels, 1),
+    ]
+    (metric,) = metrics_in(bench.run())
+    assert metric.count == 2
+    if expected is None:
+        assert len(metric.labels["worker"].encode()) <= 512
+    else:
+        assert metric.labels == expected
+
+
+class Tensor:
+    """Would wait for a device if it were asked for its value."""
+
+    def __float__(self) -> float:
+        raise AssertionError("the host's code was run")
+
+
+@pytest.mark.parametrize("value", ["one", None, [1], object(), Tensor(), 1j], ids=range(6))
+@pytest.mark.parametrize("type_", list(MetricType))
+def test_a_value_that_is_no_number_is_told_and_harms_no_other(
+    type_: MetricType, value: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench()
+    bench.buffers.samples += [
+        (MetricType.COUNTER, "before", {}, 1),
+        (type_, "odd", {}, value),
+        (type_, "odd", {}, value),
+        (MetricType.COUNTER, "after", {}, 1),
+    ]
+    assert [metric.name for metric in metrics_in(bench.run())] == ["before", "after"]
+    assert bench.outbox.dropped() == {"metric.no_number": 2}
+    assert len(caplog.messages) == 1
+    assert "'odd'" in caplog.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (True, 1.0),
+        (7, 7.0),
+        (2**80, 2.0**80),
+        (10**400, float("inf")),
+        (-(10**400), float("-inf")),
+        (float("inf"), float("inf")),
+    ],
+    ids=range(6),
+)
+@pytest.mark.parametrize("type_", list(MetricType))
+def test_numbers_of_any_sort_are_taken(type_: MetricType, value: Any, expected: float) -> None:
+    bench = Bench()
+    bench.buffers.samples.append((type_, "n", {}, value))
+    (metric,) = metrics_in(bench.run())
+    assert metric.value == expected
+
+
+def test_a_numpy_scalar_is_taken_for_its_value() -> None:
+    shape = {"__module__": "numpy", "ndim": 0, "item": lambda self: 2.5}
+    bench = Bench()
+    bench.buffers.samples.append((MetricType.GAUGE, "n", {}, type("float32", (), shape)()))
+    (metric,) = metrics_in(bench.run())
+    assert metric.value == 2.5
+
+
+@pytest.mark.parametrize("name", [7, None, ["n"], "\ud800", "x" * 10_000], ids=range(5))
+def test_a_metric_name_of_any_type_becomes_text(name: Any) -> None:
+    bench = Bench()
+    bench.buffers.samples.append((MetricType.COUNTER, name, {}, 1))
+    (metric,) = metrics_in(bench.run())
+    assert isinstance(metric.name, str)
+    assert len(metric.name.encode()) <= 512
+
+
+def test_payloads_go_into_frames_of_their_own() -> None:
+    bench = Bench()
+    bench.buffers.payloads.append((b"t" * 16, 5, 10, "messages", [{"role": "user"}]))
+    (payload,) = (record for record in bench.run() if isinstance(record, PayloadRecord))
+    assert (payload.name, payload.text, payload.cut) == ("messages", '[{"role":"user"}]', False)
+    assert [parcel.frame.is_payload for parcel in bench.outbox.parcels] == [False, True]
+    assert bench.outbox.parcels[-1].importance is Importance.ORDINARY
+
+
+def test_many_large_payloads_are_spread_over_frames() -> None:
+    bench = Bench(payload_max_bytes=1024 * 1024)
+    for _ in range(20):
+        bench.buffers.payloads.append((b"t" * 16, 5, 10, "text", "x" * 1_000_000))
+    assert sum(isinstance(record, PayloadRecord) for record in bench.run()) == 20
+    assert max(len(parcel.frame.data) for parcel in bench.outbox.parcels) < 10 * 1024 * 1024
