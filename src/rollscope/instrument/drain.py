@@ -50,7 +50,10 @@ __all__ = ["Drain"]
 T = TypeVar("T")
 
 _SLICE_ROWS: Final = 1000
-"""Half a millisecond of work: what an event loop may have to wait for the interpreter lock."""
+_CALM_SLICE_ROWS: Final = 200
+"""A tenth of a millisecond of work: what an event loop may have to wait for the interpreter lock.
+More at a time would be cheaper; with many rows waiting, cheap comes first."""
+_CALM_ROWS: Final = 1500
 _RUSH_ROWS: Final = 20_000
 """With more rows than this waiting, the writer no longer steps aside between slices."""
 _TAKE_ROWS: Final = 20_000
@@ -135,11 +138,9 @@ class Drain:
             taken = rows[: min(until, _TAKE_ROWS * ROW)]
             del rows[: len(taken)]
             until -= len(taken)
-            for at in range(0, len(taken), _SLICE_ROWS * ROW):
-                if at and len(rows) < _RUSH_ROWS * ROW:
+            for number, piece in enumerate(_slices(taken)):
+                if number and len(rows) < _RUSH_ROWS * ROW:
                     time.sleep(_STEP_ASIDE_S)
-                is_all = len(taken) <= _SLICE_ROWS * ROW
-                piece = taken if is_all else taken[at : at + _SLICE_ROWS * ROW]
                 self._pack_rows(self._thin_out(piece))
 
     def _thin_out(self, rows: list[Any]) -> list[Any]:
@@ -177,8 +178,9 @@ class Drain:
                     time.sleep(_STEP_ASIDE_S)
         # A span whose end is lost stays out of the next list of open spans, and so is found out.
         self._announced = announced
-        for at in range(0, len(rows), _SLICE_ROWS * ROW):
-            self._pack_rows(rows[at : at + _SLICE_ROWS * ROW])
+        for piece in _slices(rows):
+            time.sleep(_STEP_ASIDE_S)
+            self._pack_rows(piece)
 
     def _pack_rows(self, rows: list[Any]) -> None:
         """Pack rows into one frame, or one per importance while the sink is behind."""
@@ -318,6 +320,13 @@ class Drain:
             tell_once("too_large", "Rollscope drops records that fit into no frame: %s", error)
             return
         self._outbox.put(Parcel(Frame(data, is_payload), importance, held))
+
+
+def _slices(rows: list[Any]) -> Iterator[list[Any]]:
+    """Cut rows into what is encoded at a time."""
+    size = (_CALM_SLICE_ROWS if len(rows) <= _CALM_ROWS * ROW else _SLICE_ROWS) * ROW
+    for at in range(0, len(rows), size):
+        yield rows[at : at + size]
 
 
 def _pieces(items: list[T]) -> Iterator[list[T]]:

@@ -182,6 +182,15 @@ def test_rows_are_packed_in_slices_and_in_order() -> None:
     assert bench.buffers.rows == []
 
 
+def test_few_rows_are_packed_in_small_slices_so_that_nobody_waits_for_the_lock() -> None:
+    bench = Bench()
+    for number in range(500):
+        bench.types.add_event(f"e{number}", {})
+    bench.run()
+    sizes = [len(batch.spans.what) for batch in bench.batches() if batch.spans is not None]
+    assert sizes == [200, 200, 100]
+
+
 def test_rows_with_very_large_attributes_are_split_over_frames() -> None:
     bench = Bench(attr_max_bytes=1024 * 1024)
     for number in range(40):
