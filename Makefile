@@ -45,6 +45,7 @@ docs: setup ## Write the generated pages of docs/
 
 bench: $(VENV)/.ready-bench ## Measure the recorder's overhead against its rivals
 	@$(BIN)/python benchmarks/bench_overhead.py
+	@$(BIN)/python benchmarks/bench_stacks.py
 
 clean: ## Remove the environment, caches and built files (runs/ is kept)
 	@rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,9 +1,11 @@
 """The demo's summary: what the run directory says, and nothing else."""
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import ceil
 from pathlib import Path
+from shutil import which
 
 from rollscope.analysis.sessions import session_times
 from rollscope.model.kinds import Kind, Status
@@ -31,7 +33,9 @@ def print_summary(run: Path) -> None:
     print(f"\nDropped records: {dropped}")
     for problem in folded.problems:
         print(f"Problem: {problem}")
-    print(f"\nEvery record, as JSON lines:  rollscope cat {run}")
+    # As it was called: the environment of `make demo` is not on the path.
+    command = "rollscope" if which("rollscope") else sys.argv[0]
+    print(f"\nEvery record, as JSON lines:  {command} cat {run}")
 
 
 def _print_steps(folded: Folded) -> None:
