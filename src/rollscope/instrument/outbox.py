@@ -8,6 +8,7 @@ least importance and among them the oldest first, and each lost record is counte
 import threading
 import time
 from collections import Counter, deque
+from queue import SimpleQueue
 
 from rollscope.instrument.guard import SINK_TROUBLE, tell_once
 from rollscope.instrument.parcel import Parcel
@@ -33,7 +34,11 @@ class Outbox:
         self._opening = opening
         self._limit_bytes = limit_bytes
         self._limit_parcels = max(limit_bytes // _PARCEL_BYTES, _LEAST_PARCELS)
-        self._changed = threading.Condition()
+        # Taken by the writer and the sink thread only. The program's own threads go without: a
+        # signal handler may end the recorder inside of any of their calls, and must not then wait
+        # for a thread that waits for a lock held by the call it interrupted.
+        self._lock = threading.Lock()
+        self._wakeups: SimpleQueue[None] = SimpleQueue()
         self._waiting: deque[Parcel] = deque()
         self._in_flight: Parcel | None = None
         self._bytes = 0
@@ -59,14 +64,16 @@ class Outbox:
 
     def put(self, parcel: Parcel) -> None:
         """Take a parcel; never blocks, never raises."""
-        with self._changed:
+        with self._lock:
+            was_empty = not self._waiting
             self._waiting.append(parcel)
             self._bytes += len(parcel.frame.data)
             while self._waiting and (
                 self._bytes > self._limit_bytes or len(self._waiting) > self._limit_parcels
             ):
                 self._drop_least()
-            self._changed.notify_all()
+        if was_empty:
+            self._wakeups.put(None)
 
     def _drop_least(self) -> None:
         # The first of the least: a deque is walked, since its middle is slow to index.
@@ -85,36 +92,34 @@ class Outbox:
 
     def count_drop(self, contents: dict[str, int], reason: str) -> None:
         """Count records that were lost before they became a parcel."""
-        with self._changed:
+        with self._lock:
             self._count(contents, reason)
 
     def dropped(self) -> dict[str, int]:
         """Give how many records were dropped so far, by what and why."""
-        with self._changed:
+        with self._lock:
             return dict(self._dropped)
 
     def wait_empty(self, timeout_s: float) -> bool:
         """Wait until the sink has taken everything; false if it has not in time."""
-        deadline = time.monotonic() + timeout_s
-        with self._changed:
-            while self._waiting or self._in_flight is not None:
-                left = deadline - time.monotonic()
-                if left <= 0 or self._has_ended:
-                    return False
-                self._changed.wait(left)
-        return True
+        wait_until(lambda: self._is_empty() or self._has_ended, timeout_s)
+        return self._is_empty()
+
+    def _is_empty(self) -> bool:
+        # Asked in this order, since a parcel goes from waiting to in flight.
+        return not self._waiting and self._in_flight is None
 
     def close(self, timeout_s: float) -> bool:
         """Carry what waits, close the sink, end the thread; false if time ran out."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
+        self._closing = True
+        self._wakeups.put(None)
         return wait_until(lambda: self._has_ended, timeout_s)
 
     def unsent(self) -> int:
         """Count the records that wait."""
-        with self._changed:
-            parcels = [*self._waiting, *([self._in_flight] if self._in_flight else [])]
+        parcels = self._waiting.copy()
+        if self._in_flight is not None:
+            parcels.append(self._in_flight)
         return sum(sum(parcel.contents.values()) for parcel in parcels)
 
     def _carry(self) -> None:
@@ -139,10 +144,9 @@ class Outbox:
                 continue
             pause_s = _FIRST_RETRY_S
             self._failures_at_end = 0
-            with self._changed:
+            with self._lock:
                 self._bytes -= len(parcel.frame.data)
                 self._in_flight = None
-                self._changed.notify_all()
         try:
             if self._opened:
                 self._sink.close()
@@ -151,25 +155,28 @@ class Outbox:
 
     def _wait_to_retry(self, pause_s: float) -> bool:
         """Wait before the next try; false if the program wants to end and enough was tried."""
-        with self._changed:
-            if not self._closing:
-                self._changed.wait_for(lambda: self._closing, pause_s)
-                return True
-            self._failures_at_end += 1
-            if self._failures_at_end < _LAST_TRIES:
-                self._changed.wait(_FIRST_RETRY_S)
-            return self._failures_at_end < _LAST_TRIES
+        if not self._closing:
+            wait_until(lambda: self._closing, pause_s)
+            return True
+        self._failures_at_end += 1
+        if self._failures_at_end >= _LAST_TRIES:
+            return False
+        time.sleep(_FIRST_RETRY_S)
+        return True
 
     def _next(self) -> Parcel | None:
         """Give the parcel to write: the one that failed before, or the oldest; None at the end."""
-        with self._changed:
-            if self._in_flight is None:
-                while not self._waiting:
-                    if self._closing:
-                        return None
-                    self._changed.wait()
-                self._in_flight = self._waiting.popleft()
-            return self._in_flight
+        while self._in_flight is None:
+            with self._lock:
+                if self._waiting:
+                    # In flight before it waits no longer, so that it is never in neither place.
+                    self._in_flight = self._waiting[0]
+                    self._waiting.popleft()
+                    break
+            if self._closing:
+                return None
+            self._wakeups.get()
+        return self._in_flight
 
     def _tell(self, error: BaseException) -> None:
         tell_once(

@@ -104,7 +104,9 @@ class Recorder:
         drained = threading.Event()
         self._flushes.append(drained)
         self._pipe.wake()
-        return drained.wait(timeout_s) and self.outbox.wait_empty(deadline - time.monotonic())
+        # Not `drained.wait`, whose lock the writer needs, and a signal handler may end the writer.
+        is_drained = wait_until(drained.is_set, timeout_s)
+        return is_drained and self.outbox.wait_empty(deadline - time.monotonic())
 
     def stop(self, why: str, timeout_s: float) -> bool:
         """Write everything and end; false if the sink did not take it in time."""

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
+from types import FrameType
 
 import pytest
 
@@ -10,6 +13,7 @@ from rollscope.instrument.outbox import Outbox
 from rollscope.instrument.parcel import Importance, Parcel
 from rollscope.instrument.sinks import Frame, Opening
 from rollscope.instrument.sinks.memory import MemorySink
+from rollscope.instrument.waiting import wait_until
 from tests.builders import make_header
 
 OPENING = Opening("a-run", "runs", b"\0" * 8, make_header(), {})
@@ -310,11 +314,13 @@ def test_closing_does_not_wait_longer_than_asked(start: Start, gated: GatedSink)
 def test_retries_wait_longer_and_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
 
-    def wait_for(self: object, predicate: Callable[[], bool], timeout: float) -> bool:
-        waits.append(timeout)
-        return predicate()
+    def look(is_so: Callable[[], bool], timeout_s: float) -> bool:
+        if threading.current_thread().name != "rollscope-sink":
+            return wait_until(is_so, timeout_s)
+        waits.append(timeout_s)
+        return is_so()
 
-    monkeypatch.setattr(threading.Condition, "wait_for", wait_for)
+    monkeypatch.setattr("rollscope.instrument.outbox.wait_until", look)
     sink = FailingSink(OSError(), writes=9)
     outbox = Outbox(sink, OPENING, 1000)
     outbox.start()
@@ -324,3 +330,34 @@ def test_retries_wait_longer_and_longer(monkeypatch: pytest.MonkeyPatch) -> None
     outbox.put(parcel("b"))
     assert outbox.close(10)
     assert kept(sink) == ["a", "b"]
+
+
+def test_an_end_may_be_interrupted_by_another_one_at_every_line(start: Start) -> None:
+    # A signal handler that ends the recorder may run inside of a call that ends it.
+    for line in range(1, 15):
+        outbox = start(MemorySink())
+        outbox.put(parcel("a"))
+        interruption = Interruption(line, partial(outbox.close, 5))
+        sys.settrace(interruption)
+        try:
+            assert outbox.close(10)
+        finally:
+            sys.settrace(None)
+        assert all(interruption.results)
+
+
+class Interruption:
+    """A trace function that calls something at the n-th line that is run."""
+
+    def __init__(self, line: int, call: Callable[[], bool]) -> None:
+        self._lines_left = line
+        self._call = call
+        self.results: list[bool] = []
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> Interruption:
+        if event == "line":
+            self._lines_left -= 1
+            if self._lines_left == 0:
+                sys.settrace(None)
+                self.results.append(self._call())
+        return self
