@@ -1,15 +1,14 @@
-"""Following one log: from a growing file of frames to records, through damage and torn ends."""
+"""One log as records: which spans are open, which were lost, whether its process still lives."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
-from rollscope.errors import FrameError, NotARunError, UnknownSchema
-from rollscope.model.batch import Batch, decode_batch
+from rollscope.errors import FrameError
+from rollscope.model.batch import Batch, encode_batch
 from rollscope.model.clockline import ClockMap
-from rollscope.model.frames import HEADER_BYTES, MARKER, scan_frames
+from rollscope.model.frames import HEADER_BYTES
 from rollscope.model.kinds import Status
 from rollscope.model.records import (
     EndRecord,
@@ -19,12 +18,10 @@ from rollscope.model.records import (
     SpanRecord,
 )
 from rollscope.model.unpack import batch_records
+from rollscope.store.batches import BatchFollower, FrameNumbers
 from rollscope.store.liveness import is_alive
 
 __all__ = ["LogFollower"]
-
-_READ_BYTES: Final = 8 * 1024 * 1024
-_MARKER_TEXT: Final = MARKER.decode()
 
 
 class LogFollower:
@@ -37,20 +34,28 @@ class LogFollower:
         """Wall time of the last frame: until then the process certainly lived."""
         self.has_ended = False
         """Whether the process closed the log itself."""
-        self.damaged_bytes = 0
-        """Bytes that were no whole frame, the torn end apart."""
-        self.torn_bytes = 0
-        """Bytes of a frame that its process did not live to finish."""
-        self.problems: list[str] = []
-        """What is wrong with the file, in sentences."""
         self.open_spans: dict[str, SpanRecord] = {}
         self._suspects: dict[str, int] = {}
-        self._offset = 0
-        self._rest = b""
+        self._batches = BatchFollower(path)
+        self._numbers = FrameNumbers()
         self._process_id: bytes | None = None
-        self._last_number = -1
         self._jumped_ns = 0  # how far the clock of its host is from the time it keeps
         self._clock = ClockMap()
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with the file, in sentences."""
+        return self._batches.problems
+
+    @property
+    def damaged_bytes(self) -> int:
+        """Bytes that were no whole frame, the torn end apart."""
+        return self._batches.damaged_bytes
+
+    @property
+    def torn_bytes(self) -> int:
+        """Bytes of a frame that its process did not live to finish."""
+        return self._batches.torn_bytes
 
     def poll(self, *, final: bool = False) -> Iterator[Record]:
         """Read what was added since the last call.
@@ -61,61 +66,22 @@ class LogFollower:
         Raises:
             NotARunError: The file is no log at all.
         """
-        with self.path.open("rb") as file:
-            size = file.seek(0, 2)
-            if size < self._offset:
-                self._tell(f"{self.path} has shrunk from {self._offset} to {size} bytes")
-                self._offset, self._rest = size, b""
-            file.seek(self._offset)
-            while data := file.read(_READ_BYTES):
-                if self._offset == 0 and not _looks_like_log(data):
-                    raise NotARunError(_describe_foreign(self.path, data))
-                self._offset += len(data)
-                yield from self._take(self._rest + data, final=False)
-        if final and self._rest:
-            yield from self._take_torn_end()
-
-    def _take_torn_end(self) -> Iterator[Record]:
-        """Give up on the frame at the end, unless it is damage with whole frames behind it."""
-        rest, self._rest = self._rest, b""
-        if scan_frames(rest, final=True).bodies:
-            yield from self._take(rest, final=True)
-        else:
-            self.torn_bytes += len(rest)
-
-    def _take(self, data: bytes, *, final: bool) -> Iterator[Record]:
-        scan = scan_frames(data, final=final)
-        self._rest = data[scan.end :]
-        if scan.damaged:
-            self.damaged_bytes += scan.damaged
-            self._tell(f"{self.path} is damaged; whole frames around the damage are read")
-        for body in scan.bodies:
-            try:
-                batch = decode_batch(body)
-            except UnknownSchema as error:
-                self._tell(f"{self.path}: {error}")
-                continue
-            except FrameError as error:
-                self._tell_unreadable(body, error)
-                continue
+        for batch in self._batches.poll(final=final):
             if not self._is_ours(batch):
                 continue
             try:
                 yield from self._records(batch)
             except FrameError as error:
-                self._tell_unreadable(body, error)
+                self._batches.tell_unreadable(HEADER_BYTES + len(encode_batch(batch)), error)
 
     def _is_ours(self, batch: Batch) -> bool:
         """Refuse a frame of another process, and one that came twice."""
         if self._process_id is None:
             self._process_id = batch.process
         if batch.process != self._process_id:
-            self._tell(f"{self.path} holds frames of another process, which are ignored")
+            self._batches.tell_foreign()
             return False
-        if batch.number <= self._last_number:
-            return False
-        self._last_number = batch.number
-        return True
+        return self._numbers.take(batch.number)
 
     def _records(self, batch: Batch) -> Iterator[Record]:
         for record in batch_records(batch, self._clock):
@@ -167,22 +133,3 @@ class LogFollower:
         return msgspec.structs.replace(
             span, status=Status.LOST, end_ns=max(end_ns, span.start_ns), reason=why
         )
-
-    def _tell_unreadable(self, body: bytes, error: FrameError) -> None:
-        self.damaged_bytes += HEADER_BYTES + len(body)
-        self._tell(f"{self.path}: {error}")
-
-    def _tell(self, problem: str) -> None:
-        if problem not in self.problems:
-            self.problems.append(problem)
-
-
-def _looks_like_log(data: bytes) -> bool:
-    return data.startswith(MARKER) or MARKER.startswith(data) or MARKER in data
-
-
-def _describe_foreign(path: Path, data: bytes) -> str:
-    return (
-        f"{path} is not a Rollscope log: it begins with {data[:12]!r} and has no {_MARKER_TEXT!r} "
-        "frame; give a run directory, or a .rsl file from its log/ folder"
-    )

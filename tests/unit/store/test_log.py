@@ -100,7 +100,7 @@ def test_the_end_of_a_log_is_noticed(path: Path) -> None:
 
 
 def test_a_log_larger_than_one_reading_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rollscope.store import log as module
+    from rollscope.store import batches as module
 
     monkeypatch.setattr(module, "_READ_BYTES", 50)
     log = LogFollower(write_log(path, LOG))
