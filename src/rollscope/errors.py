@@ -5,15 +5,21 @@ RollscopeError
 ├── NotARunError        a path does not hold a recorded run
 ├── FrameError          bytes are not a valid frame
 │   └── UnknownSchema   the frame was written by a newer Rollscope
+├── StoreError          a run's files cannot be used as they are
+│   └── QueryError      a query cannot be run; the message says why
+├── MissingExtra        a part of Rollscope is not installed (also an ImportError)
 └── CommandError        a command cannot go on; carries its exit code
 """
 
 __all__ = [
     "CommandError",
     "FrameError",
+    "MissingExtra",
     "NotARunError",
+    "QueryError",
     "RollscopeError",
     "SettingError",
+    "StoreError",
     "UnknownSchema",
 ]
 
@@ -36,6 +42,18 @@ class FrameError(RollscopeError):
 
 class UnknownSchema(FrameError):
     """The frame was written by a newer Rollscope than this one."""
+
+
+class StoreError(RollscopeError):
+    """The files of a run cannot be used as they are; the message says what to do."""
+
+
+class QueryError(StoreError):
+    """A query cannot be run; the message says why."""
+
+
+class MissingExtra(RollscopeError, ImportError):
+    """A part of Rollscope is not installed; the message names the extra that brings it."""
 
 
 class CommandError(RollscopeError):

@@ -6,6 +6,7 @@ so that the order of a process's records is never disturbed.
 """
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from typing import NamedTuple
 
 __all__ = ["ClockLine", "ClockMap"]
@@ -29,23 +30,26 @@ class ClockLine(NamedTuple):
 class ClockMap:
     """The lines of one process, as far as they are known."""
 
-    def __init__(self) -> None:
-        """Know no line yet."""
-        self._lines: list[ClockLine] = []
+    def __init__(self, lines: Iterable[ClockLine] = ()) -> None:
+        """Know the given lines."""
+        self.lines: list[ClockLine] = []
+        """In the order in which they start."""
         self._starts: list[int] = []
+        for line in lines:
+            self.add(line)
 
     def add(self, line: ClockLine) -> None:
         """Take a line; the same line may come any number of times, in any order."""
         at = bisect_right(self._starts, line.mono_ns)
-        if at and self._lines[at - 1] == line:
+        if at and self.lines[at - 1] == line:
             return
-        self._lines.insert(at, line)
+        self.lines.insert(at, line)
         self._starts.insert(at, line.mono_ns)
 
     def line_for(self, mono_ns: int) -> ClockLine:
         """Give the line in force at a time; before the first line, the first."""
         at = bisect_right(self._starts, mono_ns)
-        return self._lines[max(at - 1, 0)]
+        return self.lines[max(at - 1, 0)]
 
     def wall_at(self, mono_ns: int) -> int:
         """Place a monotonic time on the wall clock."""

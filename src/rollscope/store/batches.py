@@ -66,8 +66,15 @@ class BatchFollower:
         """Bytes of a frame that its process did not live to finish."""
         self.problems: list[str] = []
         """What is wrong with the file, in sentences."""
+        self.has_more = False
+        """Whether the last call stopped at its limit and not at the end of the file."""
         self._read_to = offset
         self._rest = b""
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes at the end that are no whole frame, yet or for good."""
+        return len(self._rest)
 
     @property
     def offset(self) -> int:
@@ -100,8 +107,14 @@ class BatchFollower:
                 taken += len(data)
                 self._read_to += len(data)
                 yield from self._take(self._rest + data, final=False)
-        if final and self._rest and self._read_to >= size:
+        self.has_more = self._read_to < size
+        if final and self._rest and not self.has_more:
             yield from self._take_torn_end()
+
+    def step_over(self) -> Iterator[Batch]:
+        """Read what lies behind damage at the end; a frame that is merely not finished stays."""
+        if self._rest and scan_frames(self._rest, final=True).bodies:
+            yield from self._take(self._rest, final=True)
 
     def _take_torn_end(self) -> Iterator[Batch]:
         """Give up on the frame at the end, unless it is damage with whole frames behind it."""

@@ -3,6 +3,7 @@
 import os
 
 from rollscope.instrument.process import pid_namespace, start_ticks
+from rollscope.model.batch import ProcessHeader
 from rollscope.model.records import ProcessRecord
 
 __all__ = ["is_alive"]
@@ -11,7 +12,7 @@ _MISSED_HEARTBEATS = 3
 _LEAST_SILENCE_S = 15.0
 
 
-def is_alive(process: ProcessRecord, last_seen_ns: int, now_ns: int) -> bool:
+def is_alive(process: ProcessRecord | ProcessHeader, last_seen_ns: int, now_ns: int) -> bool:
     """Say whether a process that has not closed its log is still there.
 
     On the same host the kernel knows, and tells a reused pid apart by its start time. From
@@ -24,7 +25,7 @@ def is_alive(process: ProcessRecord, last_seen_ns: int, now_ns: int) -> bool:
     return now_ns - last_seen_ns < silence_s * 1e9
 
 
-def _shares_pids(process: ProcessRecord) -> bool:
+def _shares_pids(process: ProcessRecord | ProcessHeader) -> bool:
     return (
         bool(process.start_ticks)
         and process.host == os.uname().nodename

@@ -186,13 +186,15 @@ class _ProcessLog:
     def _chunks(
         self, timed: list[tuple[int, tuple[Any, ...]]]
     ) -> Iterator[list[tuple[int, tuple[Any, ...]]]]:
-        size = self._shape.frame_rows
-        if size:
-            for at in range(0, len(timed), size):
-                yield timed[at : at + size]
-        else:
-            for _, chunk in groupby(timed, key=lambda item: item[0] // self._tick_ns):
-                yield list(chunk)
+        # A drain takes all that ended and announces all that is open, so frames end with ticks.
+        gathered: list[tuple[int, tuple[Any, ...]]] = []
+        for _, chunk in groupby(timed, key=lambda item: -(-item[0] // self._tick_ns)):
+            gathered += chunk
+            if len(gathered) >= self._shape.frame_rows:
+                yield gathered
+                gathered = []
+        if gathered:
+            yield gathered
 
     def finish(self, now: int) -> None:
         """End the log as the process ended: in order, still running, or killed."""

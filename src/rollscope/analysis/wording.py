@@ -1,0 +1,46 @@
+"""How findings are put into words: durations, shares and counts."""
+
+__all__ = ["say_count", "say_ns", "say_share", "say_where"]
+
+_MS = 1_000_000
+_SECOND = 1_000 * _MS
+_MINUTE = 60 * _SECOND
+_HOUR = 60 * _MINUTE
+
+
+def say_ns(ns: int) -> str:
+    """Write a duration as people say it: `850 ms`, `4.2 s`, `312 s`, `14 min`, `2.1 h`."""
+    if ns < 0:
+        return f"-{say_ns(-ns)}"
+    if ns < _SECOND - _MS // 2:
+        return f"{_rounded(ns, _MS)} ms"
+    if ns < 10 * _SECOND - _SECOND // 20:
+        tenths = _rounded(ns, _SECOND // 10)
+        return f"{tenths // 10}.{tenths % 10} s" if tenths % 10 else f"{tenths // 10} s"
+    if ns < 10 * _MINUTE:
+        return f"{_rounded(ns, _SECOND)} s"
+    if ns < 2 * _HOUR:
+        return f"{_rounded(ns, _MINUTE)} min"
+    tenths = _rounded(ns, _HOUR // 10)
+    return f"{tenths // 10}.{tenths % 10} h"
+
+
+def say_share(part: float, whole: float = 1) -> str:
+    """Write a part of a whole in per cent."""
+    percent = 100 * part / whole if whole else 0.0
+    return f"{percent:.1f} %" if 0 < percent < 1 else f"{percent:.0f} %"
+
+
+def say_count(count: int, noun: str) -> str:
+    """Write a number of things: `1 session`, `3 sessions`, `2 processes`."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
+
+
+def say_where(name: str, detail: str | None) -> str:
+    """Write a phase and what it is of: "toolcall `browser`"."""
+    return f"{name} `{detail}`" if detail else name
+
+
+def _rounded(ns: int, unit: int) -> int:
+    return (ns + unit // 2) // unit

@@ -1,0 +1,242 @@
+"""Taking in a run: all of its logs, into rows that are final and rows that are not yet.
+
+The intake follows every log from where it stopped the last time, gives each process its ledger,
+and hands out tables. It writes nothing; `sealer` decides when rows become segments.
+"""
+
+import heapq
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+
+from rollscope.errors import NotARunError
+from rollscope.model.batch import Batch
+from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX
+from rollscope.store.batches import BatchFollower
+from rollscope.store.ledger import Ledger, LedgerState, Taken
+from rollscope.store.liveness import is_alive
+from rollscope.store.paths import PathTable
+from rollscope.store.schema import empty_table
+
+__all__ = ["Intake", "IntakeState", "LogState"]
+
+_CHUNK_BYTES: Final = 4 * 1024 * 1024
+"""Read from one log before the next one has its turn: enough to be quick, and little enough that
+the rows of a segment are close in time."""
+_HEAD_BYTES: Final = 256
+
+
+class LogState(msgspec.Struct, kw_only=True):
+    """How far one log has been taken in."""
+
+    offset: int = 0
+    head: int = 0
+    """CRC-32 of its first bytes, by which a log that was replaced is told apart."""
+    head_bytes: int = 0
+    process: bytes | None = None
+    damaged_bytes: int = 0
+    problems: list[str] = []
+
+
+class IntakeState(msgspec.Struct, kw_only=True):
+    """Everything that has to be stored so that another reader can go on."""
+
+    logs: dict[str, LogState] = {}
+    ledgers: list[LedgerState] = []
+
+
+class _Log:
+    """One log while it is followed."""
+
+    def __init__(self, path: Path, state: LogState) -> None:
+        self.state = state
+        self.follower = BatchFollower(path, state.offset)
+        self.follower.problems = list(state.problems)
+        self.follower.damaged_bytes = state.damaged_bytes
+        self.reached_ns = 0
+
+    def to_state(self) -> LogState:
+        return msgspec.structs.replace(
+            self.state,
+            offset=self.follower.offset,
+            damaged_bytes=self.follower.damaged_bytes,
+            problems=self.follower.problems,
+        )
+
+
+class Intake:
+    """Follows all logs of a run, new ones included."""
+
+    def __init__(self, run: Path, state: IntakeState | None = None) -> None:
+        self.run = run
+        self.paths = PathTable()
+        state = state or IntakeState()
+        folder = self._folder
+        self._logs = {name: _Log(folder / name, log) for name, log in state.logs.items()}
+        self.ledgers = {each.process: Ledger(each, self.paths) for each in state.ledgers}
+
+    @property
+    def _folder(self) -> Path:
+        return self.run if self.run.is_file() else self.run / LOG_DIR
+
+    def to_state(self) -> IntakeState:
+        """Give what has to be stored to go on from here."""
+        return IntakeState(
+            logs={name: log.to_state() for name, log in self._logs.items()},
+            ledgers=[ledger.to_state() for ledger in self.ledgers.values()],
+        )
+
+    def covers(self, state: IntakeState) -> bool:
+        """Say whether the logs that a state came from are all still there."""
+        sizes = {path.name: path.stat().st_size for path in self._files()}
+        return all(sizes.get(name, -1) >= log.offset for name, log in state.logs.items())
+
+    def total_bytes(self) -> tuple[int, int]:
+        """Give how many bytes of the logs have been taken in, and how many there are."""
+        sizes = {path.name: path.stat().st_size for path in self._files()}
+        done = sum(min(self._offset(name), size) for name, size in sizes.items())
+        return done, sum(sizes.values())
+
+    def _offset(self, name: str) -> int:
+        log = self._logs.get(name)
+        return 0 if log is None else log.follower.offset
+
+    def poll(self) -> Iterator[Taken]:
+        """Take in everything that was added, a piece at a time, the piece furthest behind first."""
+        turns: list[tuple[int, str]] = []
+        for path in self._files():
+            if self._has_more(path):
+                heapq.heappush(turns, (self._logs[path.name].reached_ns, path.name))
+        while turns:
+            _, name = heapq.heappop(turns)
+            log = self._logs[name]
+            before = log.follower.offset
+            try:
+                yield from self._take(log)
+            except (NotARunError, OSError) as error:
+                self._tell(log, str(error))
+                continue
+            if log.follower.offset > before or log.follower.has_more:
+                heapq.heappush(turns, (log.reached_ns, name))
+
+    def _take(self, log: _Log) -> Iterator[Taken]:
+        batches = list(log.follower.poll(max_bytes=_CHUNK_BYTES))
+        if not batches and not log.follower.has_more and self._is_over(log):
+            # A length that was damaged hides what follows until nothing more can come.
+            batches = list(log.follower.step_over())
+        if not batches:
+            return
+        own = self._own_batches(log, batches)
+        ledger = self._ledger(log)
+        taken, errors = ledger.take(own)
+        for error in errors:
+            log.follower.tell_unreadable(0, error)
+        log.reached_ns = ledger.state.last_seen_ns
+        yield taken
+
+    def _is_over(self, log: _Log) -> bool:
+        ledger = self.ledgers.get(log.state.process or b"")
+        return ledger is not None and not self.is_alive(ledger, time.time_ns())
+
+    def _own_batches(self, log: _Log, batches: list[Batch]) -> list[Batch]:
+        if log.state.process is None:
+            log.state.process = batches[0].process
+        own = [batch for batch in batches if batch.process == log.state.process]
+        if len(own) < len(batches):
+            log.follower.tell_foreign()
+        return own
+
+    def _ledger(self, log: _Log) -> Ledger:
+        process = log.state.process or b""
+        ledger = self.ledgers.get(process)
+        if ledger is None:
+            ledger = self.ledgers[process] = Ledger(LedgerState(process=process), self.paths)
+        return ledger
+
+    def _files(self) -> list[Path]:
+        if self.run.is_file():
+            return [self.run]
+        return sorted((self.run / LOG_DIR).glob(f"*{LOG_SUFFIX}"))
+
+    def _has_more(self, path: Path) -> bool:
+        """Say whether a log has grown; one that was replaced is read from its beginning."""
+        log = self._logs.get(path.name)
+        try:
+            size = path.stat().st_size
+            if log is None:
+                log = self._logs[path.name] = self._new_log(path)
+            elif log.state.head_bytes < min(size, _HEAD_BYTES) or size < log.follower.offset:
+                log = self._check_head(path, log, size)
+        except OSError as error:
+            if log is not None:
+                self._tell(log, f"{path} cannot be read: {error.strerror}")
+            return False
+        return size > log.follower.offset
+
+    def _new_log(self, path: Path) -> _Log:
+        log = _Log(path, LogState())
+        self._note_head(path, log)
+        return log
+
+    def _note_head(self, path: Path, log: _Log) -> None:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+        log.state.head, log.state.head_bytes = zlib.crc32(head), len(head)
+
+    def _check_head(self, path: Path, log: _Log, size: int) -> _Log:
+        with path.open("rb") as file:
+            head = file.read(log.state.head_bytes)
+        if zlib.crc32(head) == log.state.head and size >= log.follower.offset:
+            self._note_head(path, log)
+            return log
+        known = log.follower.problems
+        fresh = self._new_log(path)
+        fresh.follower.problems = known
+        self._tell(
+            fresh,
+            f"{path} was replaced after {log.follower.offset} bytes of it had been taken in; what "
+            "was taken in is kept, and the new file is read from its beginning",
+        )
+        self._logs[path.name] = fresh
+        return fresh
+
+    def _tell(self, log: _Log, problem: str) -> None:
+        if problem not in log.follower.problems:
+            log.follower.problems.append(problem)
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with the logs, in sentences."""
+        return [problem for log in self._logs.values() for problem in log.follower.problems]
+
+    def damage(self) -> dict[str, tuple[int, int]]:
+        """Give the damaged bytes of each log, and those of a frame its process never finished."""
+        counts = {
+            name: (log.follower.damaged_bytes, log.follower.waiting_bytes)
+            for name, log in self._logs.items()
+        }
+        return {name: count for name, count in counts.items() if any(count)}
+
+    def is_alive(self, ledger: Ledger, now_ns: int) -> bool:
+        """Say whether a process may still write."""
+        state = ledger.state
+        if state.end is not None or state.header is None:
+            return state.end is None
+        return is_alive(state.header, state.last_seen_ns + state.jumped_ns, now_ns)
+
+    def open_rows(self, now_ns: int | None = None) -> pa.Table:
+        """Give every span without an end as it looks now."""
+        now = time.time_ns() if now_ns is None else now_ns
+        tables = [
+            ledger.open_rows(now, is_alive=self.is_alive(ledger, now))
+            for ledger in self.ledgers.values()
+            if ledger.open
+        ]
+        if not tables:
+            return empty_table("spans")
+        return pa.concat_tables(tables).unify_dictionaries()

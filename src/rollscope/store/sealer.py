@@ -1,0 +1,196 @@
+"""Following a run and sealing what is final, beside any number of readers that do the same."""
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+
+from rollscope.store.intake import Intake, IntakeState
+from rollscope.store.manifest import Manifest, Shelf
+from rollscope.store.schema import TABLES, empty_table
+from rollscope.store.segments import Segment, is_sound, write_segment
+
+__all__ = ["Progress", "Sealer", "find_shelf"]
+
+SEGMENT_DIR: Final = "segments"
+SEAL_ROWS: Final = 524_288
+"""Rows of a full segment."""
+_SEAL_AFTER_S: Final = 60.0
+"""How long fewer rows wait in memory while a run is followed."""
+_WORTH_SEALING: Final = 20_000
+_MOST_UNSEALED: Final = 8 * SEAL_ROWS
+"""Where following stops if segments cannot be written: memory is not for keeping runs."""
+_RETRY_S: Final = 30.0
+
+Progress = Callable[[int, int], None]
+"""Told how many bytes of the logs have been taken in, and how many there are."""
+
+
+def find_shelf(run: Path) -> Shelf | None:
+    """Find where the segments of a run can be kept: with the run, else in the user's own cache."""
+    if run.is_dir() and _can_write(run / SEGMENT_DIR):
+        return Shelf(run / SEGMENT_DIR)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rollscope")
+    name = hashlib.sha256(os.fsencode(run.resolve())).hexdigest()[:32]
+    return Shelf(cache / name) if _can_write(cache / name) else None
+
+
+def _can_write(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK | os.X_OK)
+
+
+class Sealer:
+    """A run as far as it has been read: sealed segments, and a tail in memory."""
+
+    def __init__(self, run: Path, shelf: Shelf | None) -> None:
+        self.run = run
+        self.shelf = shelf
+        self.problems: list[str] = []
+        self.manifest = Manifest(number=0)
+        self.intake = Intake(run)
+        self.tail: dict[str, list[pa.Table]] = {}
+        self._last_seal = time.monotonic()
+        self._retry_at = 0.0
+        self._load()
+
+    def _load(self) -> None:
+        """Start from the newest manifest, or from the beginning of the logs."""
+        self.tail = {name: [] for name in TABLES}
+        state = IntakeState()
+        if self.shelf is not None:
+            loaded = self.shelf.load()
+            self._tell(*loaded.problems)
+            self.manifest, state = loaded.manifest, loaded.state
+            damaged = [s for s in self.manifest.segments if not is_sound(self.shelf.folder, s)]
+            if damaged:
+                state = self._give_up(damaged, state)
+        self.intake = Intake(self.run, state)
+
+    def give_up_damaged(self) -> None:
+        """Look at every segment whole, set aside what is damaged, and go on without it."""
+        if self.shelf is None:
+            return
+        folder = self.shelf.folder
+        damaged = [s for s in self.manifest.segments if not is_sound(folder, s, deep=True)]
+        for segment in damaged:
+            self.shelf.set_aside(segment)
+        self._load()
+
+    def _give_up(self, damaged: list[Segment], state: IntakeState) -> IntakeState:
+        """Set damaged segments aside, and read the run anew if its logs are still whole."""
+        assert self.shelf is not None  # noqa: S101  (there are no segments without one)
+        for segment in damaged:
+            aside = self.shelf.set_aside(segment)
+            self._tell(f"the segment {segment.file} is damaged and was set aside as {aside.name}")
+        if self.intake.covers(state):
+            self._tell("the run is read again from its logs, which are whole")
+            self.manifest.segments = []
+            self.manifest.removed_rows = 0
+            return IntakeState()
+        rows = sum(segment.rows for segment in damaged if segment.table == "spans")
+        self._tell(f"{rows} spans of it are gone, since the logs they came from were removed")
+        files = {segment.file for segment in damaged}
+        self.manifest.segments = [s for s in self.manifest.segments if s.file not in files]
+        return state
+
+    def _tell(self, *problems: str) -> None:
+        for problem in problems:
+            if problem not in self.problems:
+                self.problems.append(problem)
+
+    @property
+    def unsealed_rows(self) -> int:
+        """How many spans are in memory and not in a segment."""
+        return sum(table.num_rows for table in self.tail["spans"])
+
+    def poll(self, progress: Progress | None = None) -> bool:
+        """Take in what was added to the logs; say whether there was anything."""
+        if self.shelf is not None and self.shelf.newest() > self.manifest.number:
+            self._load()
+        found = False
+        if self.unsealed_rows > _MOST_UNSEALED and not self.seal():
+            return False
+        for taken in self.intake.poll():
+            found = True
+            for name, tables in taken.tables.items():
+                self.tail[name] += tables
+            if progress is not None:
+                progress(*self.intake.total_bytes())
+            if self.unsealed_rows >= SEAL_ROWS and not self.seal():
+                if self.unsealed_rows > _MOST_UNSEALED:
+                    break
+        is_due = time.monotonic() - self._last_seal > _SEAL_AFTER_S
+        if is_due and self.unsealed_rows >= _WORTH_SEALING:
+            self.seal()
+        return found
+
+    def seal(self) -> bool:
+        """Write the tail as segments; False if that was not possible now.
+
+        If another reader has sealed meanwhile, its work is taken over and ours thrown away.
+        """
+        if self.shelf is None or time.monotonic() < self._retry_at:
+            return False
+        written: list[Segment] = []
+        folder = self.shelf.folder
+        try:
+            for name, tables in self.tail.items():
+                if tables:
+                    written.append(write_segment(folder, name, pa.concat_tables(tables)))
+            following = msgspec.structs.replace(
+                self.manifest,
+                number=self.manifest.number + 1,
+                segments=[*self.manifest.segments, *written],
+            )
+            was_first = self.shelf.publish(following, self.intake.to_state())
+        except OSError as error:
+            self.shelf.discard(written)
+            self._retry_at = time.monotonic() + _RETRY_S
+            self._tell(f"segments cannot be written to {folder}: {error.strerror or error}")
+            return False
+        self._last_seal = time.monotonic()
+        if not was_first:
+            self.shelf.discard(written)
+            self._load()
+            return True
+        self.manifest = following
+        self.tail = {name: [] for name in TABLES}
+        self.shelf.sweep()
+        return True
+
+    def replace(self, segments: list[Segment], *, removed_rows: int = 0) -> bool:
+        """Publish another set of segments for the same rows; False if another was faster."""
+        assert self.shelf is not None  # noqa: S101
+        following = msgspec.structs.replace(
+            self.manifest,
+            number=self.manifest.number + 1,
+            segments=segments,
+            removed_rows=self.manifest.removed_rows + removed_rows,
+        )
+        if not self.shelf.publish(following, self.sealed_state()):
+            return False
+        self.manifest = following
+        return True
+
+    def sealed_state(self) -> IntakeState:
+        """Give the state that belongs to the manifest, which knows nothing of the tail."""
+        assert self.shelf is not None  # noqa: S101
+        return self.shelf.load().state
+
+    def tail_table(self, name: str) -> pa.Table:
+        """Give the rows of a table that are not sealed yet."""
+        tables = self.tail[name]
+        if not tables:
+            return empty_table(name)
+        if len(tables) > 1:
+            self.tail[name] = tables = [pa.concat_tables(tables).unify_dictionaries()]
+        return tables[0]

@@ -1,0 +1,122 @@
+"""Segments: immutable, sorted Parquet files, each a piece of one table of a run."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rollscope.store.schema import SEGMENT_SCHEMA, SORT_KEYS, TABLES
+
+__all__ = ["SEGMENT_SUFFIX", "Segment", "is_sound", "read_segment", "sort_rows", "write_segment"]
+
+SEGMENT_SUFFIX: Final = ".parquet"
+_ROW_GROUP: Final = 65_536
+_MAGIC: Final = b"PAR1"
+_DELTAS: Final = frozenset({"span_id", "start_ns", "end_ns", "time_ns", "event_id"})
+"""Columns whose neighbours are close: kept as differences."""
+_TIMES: Final = {"spans": ("start_ns", "end_ns")}
+_SCHEMA_KEY: Final = b"rollscope.schema"
+
+
+class Segment(msgspec.Struct, kw_only=True):
+    """One file and what is in it."""
+
+    table: str
+    file: str
+    rows: int
+    size: int
+    schema: int = SEGMENT_SCHEMA
+    low_ns: int = 0
+    """Earliest start in it, on the clocks of the processes."""
+    high_ns: int = 0
+    """Latest end in it."""
+
+
+def sort_rows(name: str, table: pa.Table) -> pa.Table:
+    """Put rows into the order in which segments keep them."""
+    keys = []
+    for key in SORT_KEYS[name]:
+        column = table[key].combine_chunks()
+        if pa.types.is_dictionary(column.type):
+            words = pc.rank(column.dictionary, tiebreaker="dense").to_numpy()
+            keys.append(words[column.indices.to_numpy()])
+        else:
+            keys.append(column.to_numpy())
+    order = np.lexsort(keys[::-1])
+    if (order[1:] > order[:-1]).all():
+        return table
+    return table.take(pa.array(order))
+
+
+def write_segment(folder: Path, name: str, table: pa.Table) -> Segment:
+    """Write rows as a segment; the file is complete and on disk when this returns.
+
+    Raises:
+        OSError: It cannot be written; nothing is left behind.
+    """
+    table = sort_rows(name, table.unify_dictionaries().combine_chunks())
+    file = f"{name}-{secrets.token_hex(8)}{SEGMENT_SUFFIX}"
+    path = folder / file
+    deltas = [column for column in table.column_names if column in _DELTAS]
+    words = [column for column in table.column_names if column not in _DELTAS and column != "attrs"]
+    try:
+        with path.open("xb") as out:
+            pq.write_table(
+                table.replace_schema_metadata({_SCHEMA_KEY: str(SEGMENT_SCHEMA)}),
+                out,
+                compression="zstd",
+                compression_level=1,
+                row_group_size=_ROW_GROUP,
+                use_dictionary=words,
+                column_encoding=dict.fromkeys(deltas, "DELTA_BINARY_PACKED"),
+                store_schema=False,
+            )
+            out.flush()
+            os.fsync(out.fileno())
+            size = out.tell()
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    low, high = _extent(name, table)
+    return Segment(table=name, file=file, rows=table.num_rows, size=size, low_ns=low, high_ns=high)
+
+
+def _extent(name: str, table: pa.Table) -> tuple[int, int]:
+    start, end = _TIMES.get(name, ("time_ns", "time_ns"))
+    low, high = pc.min(table[start]).as_py(), pc.max(table[end]).as_py()
+    return low or 0, high or low or 0
+
+
+def read_segment(folder: Path, segment: Segment) -> pa.Table:
+    """Read a whole segment, columns that it does not have yet as null."""
+    schema = TABLES[segment.table]
+    words = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    table = pq.read_table(folder / segment.file, read_dictionary=words)
+    columns = [
+        table[field.name].cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def is_sound(folder: Path, segment: Segment, *, deep: bool = False) -> bool:
+    """Say whether a segment is whole: by its size and last bytes, or by reading all of it."""
+    path = folder / segment.file
+    try:
+        with path.open("rb") as file:
+            if file.seek(0, os.SEEK_END) != segment.size:
+                return False
+            file.seek(-len(_MAGIC), os.SEEK_END)
+            if file.read() != _MAGIC:
+                return False
+        return not deep or pq.read_table(path).num_rows == segment.rows
+    except (OSError, pa.ArrowException):
+        return False

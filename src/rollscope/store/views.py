@@ -1,0 +1,147 @@
+"""The views of a run: what every query reads, in either engine.
+
+Below them lie `raw_spans`, `raw_events`, `raw_facts`, `raw_metrics` and `raw_stacks` (sealed rows
+and the fresh tail, on the clocks of their processes) and `processes`. The views move times onto one
+clock and apply late facts, so that nobody else has to.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from rollscope.store.dialect import Dialect
+
+__all__ = ["VIEWS", "view_sql"]
+
+_SPAN_COLUMNS: Final = """
+    r.process AS process, r.trace_id AS trace_id, r.span_id AS span_id, r.parent_id AS parent_id,
+    r.session_id AS session_id, r.kind AS kind, r.name AS name, r.category AS category,
+    r.detail AS detail, {start} AS start_ns, {end} AS end_ns, r.end_ns - r.start_ns AS duration_ns,
+    r.status AS status, r.reason AS reason, r.outcome AS outcome, r.step AS step,
+    r.version_start AS version_start, r.version_end AS version_end, r.task_key AS task_key,
+    r.family AS family, r.sample AS sample, r.group_key AS group_key, r.lane AS lane,
+    r.replica AS replica, r.attempt AS attempt, r.turns AS turns, r.tokens_in AS tokens_in,
+    r.tokens_out AS tokens_out, r.waited_ns AS waited_ns, r.queue_ns AS queue_ns,
+    r.deadline_ns AS deadline_ns, r.link AS link, r.reward AS reward, r.path AS path,
+    r.parent_path AS parent_path, r.overlap_ns AS overlap_ns, r.attrs AS attrs,
+    r.start_ns AS recorded_start_ns, r.end_ns AS recorded_end_ns"""
+
+
+def _spans(_: Dialect, *, is_moved: bool) -> str:
+    if not is_moved:
+        columns = _SPAN_COLUMNS.format(start="r.start_ns", end="r.end_ns")
+        return f"SELECT {columns} FROM raw_spans AS r"
+    columns = _SPAN_COLUMNS.format(start="r.start_ns + p.offset_ns", end="r.end_ns + p.offset_ns")
+    return f"SELECT {columns} FROM raw_spans AS r JOIN processes AS p ON r.process = p.process"
+
+
+def _moved(table: str, columns: str) -> Callable[..., str]:
+    def sql(_: Dialect, *, is_moved: bool) -> str:
+        if not is_moved:
+            return f"SELECT {columns}, r.time_ns AS time_ns FROM {table} AS r"
+        return (
+            f"SELECT {columns}, r.time_ns + p.offset_ns AS time_ns FROM {table} AS r "
+            "JOIN processes AS p ON r.process = p.process"
+        )
+
+    return sql
+
+
+def _fact_sums(dialect: Dialect, *, is_moved: bool) -> str:
+    del is_moved
+
+    def last(column: str) -> str:
+        return dialect.arg_max(column, "time_ns", "process", "number")
+
+    consumed = "CASE WHEN consumed_step IS NULL THEN NULL ELSE time_ns END"
+    return f"""
+        SELECT span_id, {last("outcome")} AS outcome, {last("reason")} AS reason,
+            {last("version_end")} AS version_end, {last("consumed_step")} AS consumed_step,
+            {last("reward")} AS reward, max({consumed}) AS consumed_ns
+        FROM facts GROUP BY span_id"""
+
+
+def _sessions(dialect: Dialect, *, is_moved: bool) -> str:
+    del is_moved
+    return f"""
+        SELECT s.span_id AS session_id, s.process AS process, p.host AS host,
+            coalesce(s.replica, p.title) AS pool, s.trace_id AS trace_id, s.task_key AS task_key,
+            s.family AS family, s.group_key AS group_key, s.sample AS sample,
+            coalesce(s.attempt, 0) AS attempt, s.step AS step, f.consumed_step AS consumed_step,
+            f.consumed_ns AS consumed_ns, coalesce(f.consumed_step, s.step) AS charged_step,
+            s.start_ns AS start_ns, s.end_ns AS end_ns, s.duration_ns AS duration_ns,
+            s.status AS status, coalesce(f.outcome, s.outcome) AS outcome,
+            coalesce(f.reason, s.reason) AS reason, s.version_start AS version_start,
+            coalesce(f.version_end, s.version_end) AS version_end, s.waited_ns AS waited_ns,
+            s.start_ns + s.deadline_ns AS deadline_ns, coalesce(f.reward, s.reward) AS reward,
+            s.tokens_in AS tokens_in, s.tokens_out AS tokens_out, s.turns AS turns,
+            s.parent_id AS parent_id, s.attrs AS attrs,
+            s.recorded_start_ns AS recorded_start_ns, s.recorded_end_ns AS recorded_end_ns
+        FROM spans AS s LEFT JOIN processes AS p ON s.process = p.process
+            LEFT JOIN fact_sums AS f ON s.span_id = f.span_id
+        WHERE s.kind = 'session'"""
+
+
+def _of_kind(kind: str) -> Callable[..., str]:
+    def sql(_: Dialect, *, is_moved: bool) -> str:
+        del is_moved
+        return f"SELECT * FROM spans WHERE kind = '{kind}'"  # noqa: S608  (a kind of ours)
+
+    return sql
+
+
+VIEWS: Final[dict[str, tuple[Callable[..., str], tuple[str, ...]]]] = {
+    "spans": (_spans, ()),
+    "events": (
+        _moved(
+            "raw_events",
+            "r.process AS process, r.trace_id AS trace_id, r.event_id AS event_id, r.parent_id AS "
+            "parent_id, r.session_id AS session_id, r.name AS name, r.step AS step, r.version AS "
+            "version, r.attrs AS attrs",
+        ),
+        (),
+    ),
+    "facts": (
+        _moved(
+            "raw_facts",
+            "r.process AS process, r.span_id AS span_id, r.number AS number, r.outcome AS outcome, "
+            "r.reason AS reason, r.version_end AS version_end, r.consumed_step AS consumed_step, "
+            "r.reward AS reward, r.facts AS facts",
+        ),
+        (),
+    ),
+    "metrics": (
+        _moved(
+            "raw_metrics",
+            "r.process AS process, r.type AS type, r.name AS name, r.labels AS labels, r.value AS "
+            "value, r.count AS count, r.min AS min, r.max AS max, r.buckets AS buckets",
+        ),
+        (),
+    ),
+    "stacks": (
+        _moved(
+            "raw_stacks",
+            "r.process AS process, r.span_id AS span_id, r.task AS task, r.frames AS frames",
+        ),
+        (),
+    ),
+    "fact_sums": (_fact_sums, ("facts",)),
+    "sessions": (_sessions, ("spans", "fact_sums")),
+    "steps": (_of_kind("step"), ("spans",)),
+    "tasks": (_of_kind("task"), ("spans",)),
+    "phases": (_of_kind("phase"), ("spans",)),
+    "states": (_of_kind("state"), ("spans",)),
+}
+"""Each view and the views it reads, which come before it."""
+
+
+def view_sql(name: str, dialect: Dialect, *, is_moved: bool) -> str:
+    """Give the query behind a view.
+
+    Args:
+        name: The view.
+        dialect: The engine it is for.
+        is_moved: Whether the times of any process have to be moved; if not, times are read
+            straight from the files, and filters on them skip what is out of range.
+    """
+    make, _ = VIEWS[name]
+    return make(dialect, is_moved=is_moved)
