@@ -340,11 +340,17 @@ def test_the_trainers_time_goes_to_the_innermost_span_that_has_a_meaning(
     }  # fmt: skip
 
 
-def is_filled(at: int, facts: StepFacts) -> bool:
+def needed_by(facts: StepFacts) -> list[SessionRow]:
     needed = [one for one in facts.sessions if one.consumed_ns is not None]
-    if not needed or facts.span.end_ns is None:
-        needed = [one for one in facts.sessions if one.outcome in (None, Outcome.ACCEPTED)]
-        needed = needed or facts.sessions
+    if needed and facts.span.end_ns is not None:
+        return needed
+    return [one for one in facts.sessions if one.outcome in (None, Outcome.ACCEPTED)] or list(
+        facts.sessions
+    )
+
+
+def is_filled(at: int, facts: StepFacts) -> bool:
+    needed = needed_by(facts)
     came = 0
     for one in needed:
         times = [time for time in (one.end_ns, one.consumed_ns) if time is not None]
@@ -454,38 +460,90 @@ def test_the_path_tiles_the_step_whatever_was_recorded(
 
 @TRIES
 @given(steps())
-def test_without_waits_the_path_is_the_one_found_by_trying_all_children(facts: StepFacts) -> None:
+def test_without_links_the_path_is_the_one_found_by_trying_everything(facts: StepFacts) -> None:
     facts = stretched(facts)
-    facts.trainer = [row for row in facts.trainer if "wait" not in row.name]
+    for row in facts.trainer:
+        row.link = None
 
     path = critical_path(facts, lambda _: [])
 
-    found = naive_path(facts, None, facts.start_ns, facts.end_ns)
-    assert [(one.start_ns, one.end_ns, one.name) for one in path.segments] == found
+    walk = NaiveWalk(facts)
+    walk.inside(None, facts.start_ns, facts.end_ns)
+    told = [(one.start_ns, one.end_ns, one.name, one.session_id) for one in path.segments]
+    assert told == walk.found[::-1]
+    assert path.hops == walk.hops
 
 
-def naive_path(
-    facts: StepFacts, node: SpanRow | None, low: int, high: int
-) -> list[tuple[int, int, str]]:
-    """Walk back by looking at every child each time."""
-    ids = {row.span_id for row in facts.trainer}
-    name = "other" if node is None else node.name
-    children = [
-        row
-        for row in facts.trainer
-        if (row.parent_id == node.span_id if node else row.parent_id not in ids)
-    ]
-    ends_at = {row.span_id: facts.now_ns if row.end_ns is None else row.end_ns for row in children}
-    here = [row for row in children if ends_at[row.span_id] <= high and row.start_ns < high]
-    here = [row for row in here if ends_at[row.span_id] > max(low, row.start_ns)]
-    if low >= high:
-        return []
-    if not here:
-        return [(low, high, name)]
-    child = max(here, key=lambda row: (ends_at[row.span_id], -row.start_ns, row.span_id))
-    start, end = max(child.start_ns, low), ends_at[child.span_id]
-    gap = [(end, high, name)] if end < high else []
-    return naive_path(facts, node, low, start) + naive_path(facts, child, start, end) + gap
+class NaiveWalk:
+    """Walks back by looking at every child, session and state each time."""
+
+    def __init__(self, facts: StepFacts) -> None:
+        self.facts = facts
+        self.found: list[tuple[int, int, str, int | None]] = []
+        self.hops = 0
+
+    def tell(self, low: int, high: int, name: str, session_id: int | None = None) -> int:
+        low = max(low, self.facts.start_ns)
+        if low < high:
+            self.found.append((low, high, name, session_id))
+        return min(low, high)
+
+    def end(self, row: SpanRow) -> int:
+        return self.facts.now_ns if row.end_ns is None else row.end_ns
+
+    def inside(self, node: SpanRow | None, low: int, at: int) -> int:
+        ids = {row.span_id for row in self.facts.trainer}
+        while at > low:
+            below = [
+                row
+                for row in self.facts.trainer
+                if (row.parent_id == node.span_id if node else row.parent_id not in ids)
+                and max(low, row.start_ns) < self.end(row) <= at
+            ]
+            if not below:
+                return self.tell(low, at, node.name if node else "other")
+            child = max(below, key=lambda row: (self.end(row), -row.start_ns, row.span_id))
+            self.tell(self.end(child), at, node.name if node else "other")
+            start, end = max(low, child.start_ns), self.end(child)
+            session = self.ended_by(end) if "wait" in child.name else None
+            if session is None or came_ns(session, self.facts) <= start:
+                at = self.inside(child, start, end)
+            else:
+                at = self.session(session, child.name, end)
+        return at
+
+    def ended_by(self, at: int) -> SessionRow | None:
+        there = [
+            one
+            for one in needed_by(self.facts)
+            if one.start_ns < came_ns(one, self.facts) <= at and one.start_ns < at
+        ]
+        order = {one.span_id: (came_ns(one, self.facts), -one.start_ns) for one in there}
+        return max(there, key=lambda one: (order[one.span_id], one.span_id), default=None)
+
+    def session(self, session: SessionRow, wait: str, at: int) -> int:
+        self.hops += 1
+        at = self.tell(came_ns(session, self.facts), at, wait)
+        at = self.tell(session.start_ns, at, "other", session.span_id)
+        if at > self.facts.start_ns:
+            at = self.tell(at - (session.waited_ns or 0), at, "queue", session.span_id)
+        names = (*PAUSES, "gate:memory", "gate:rate", "gate:outbox")
+        closed = [
+            row
+            for row in self.facts.states
+            if row.name in names and row.start_ns < at == self.end(row)
+            if row.lane == session.pool or row.lane not in pools(self.facts)
+        ]
+        if closed and at > self.facts.start_ns:
+            self.hops += 1
+            first = min(closed, key=lambda row: (row.start_ns, row.span_id))
+            at = self.tell(first.start_ns, at, first.name)
+        return at
+
+
+def came_ns(session: SessionRow, facts: StepFacts) -> int:
+    times = (session.end_ns, session.consumed_ns, facts.now_ns)
+    return max(next(time for time in times if time is not None), session.start_ns)
 
 
 @TRIES

@@ -85,7 +85,9 @@ def estimate_end(
     )
     over = sorted(min(one.end_ns, facts.now_ns) for one in facts.sessions if one.end_ns is not None)
     ours = sum(one.span_id in own_ids for one in drawn) + waiting
-    if not lengths or not ours + len(over):
+    if outliers:
+        eta.at_least_ns = after_ns
+    if not lengths or not ours + len(over) or (outliers and not ours):
         return eta
     draw = _Draw(facts, lengths, drawn, own_ids, waiting, len(old))
     last, most = [], []
@@ -97,9 +99,9 @@ def estimate_end(
         most.append(over[position] if position < len(over) else ends[position - len(over)])
     eta.last_end = _range(last)
     eta.p95_end = _range(most)
-    eta.step_end = _range([end + after_ns for end in last])
+    eta.step_end = _range([max(end + after_ns, facts.now_ns) for end in last])
     if outliers:
-        eta.at_least_ns = max(eta.step_end.p50_ns - facts.now_ns, 0)
+        eta.at_least_ns = eta.step_end.p50_ns - facts.now_ns
     return eta
 
 

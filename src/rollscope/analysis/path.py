@@ -39,7 +39,7 @@ class Segment(msgspec.Struct, kw_only=True):
     name: str
     """The span's; `other` for a step's or session's own time, `queue` before a session."""
     detail: str | None = None
-    """The span's, or that of the nearest span around it that has one."""
+    """Of which tool, environment, reward function or model: that of `within`, else its own."""
     within: str | None = None
     """The nearest phase, or span with a known role, that it is or lies in."""
     session_id: int | None = None
@@ -240,7 +240,7 @@ class _Walk:
         """Walk a session, its wait for a slot, and what released it; say how far back that led."""
         low = max(session.start_ns, self._floor)
         at = self._inside(self._session_tree(session), low, high, depth + 1)
-        if session.waited_ns and at > self._floor:
+        if session.waited_ns is not None and session.waited_ns > 0 and at > self._floor:
             node = _Node(0, 0, QUEUE, within=QUEUE, session_id=session.span_id)
             at = self._add(node, max(at - session.waited_ns, self._floor), at)
         ended_here = [
@@ -319,8 +319,8 @@ def _mark(root: _Node, *, of_trainer: bool) -> list[_Node]:
         node = todo.pop()
         node.children.sort(key=lambda child: (child.end_ns, -child.start_ns))
         for child in node.children:
-            child.detail = child.detail or node.detail
-            child.within = child.within or node.within
+            if child.within is None:
+                child.within, child.detail = node.within, node.detail or child.detail
             child.session_id = node.session_id
             child.is_wait = child.is_wait and of_trainer
         found += node.children

@@ -1,14 +1,50 @@
 """Where one session's time went: by phase, as union, as sum, and as a share of the whole."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from typing import Protocol
 
 import msgspec
 
 from rollscope.analysis.intervals import Interval, divide, sum_ns, union_ns
 from rollscope.model.kinds import Kind
-from rollscope.model.records import SpanRecord
 
 __all__ = ["PhaseTimes", "SessionTimes", "session_times"]
+
+
+class Timed(Protocol):
+    """Anything that starts and may end: a record or a row."""
+
+    @property
+    def span_id(self) -> Hashable:
+        """Its name among spans."""
+
+    @property
+    def start_ns(self) -> int:
+        """When it started."""
+
+    @property
+    def end_ns(self) -> int | None:
+        """When it ended, if it did."""
+
+
+class TimedSpan(Timed, Protocol):
+    """A span with its place."""
+
+    @property
+    def parent_id(self) -> Hashable | None:
+        """What it lies inside of."""
+
+    @property
+    def session_id(self) -> Hashable | None:
+        """Whose it is."""
+
+    @property
+    def kind(self) -> Kind:
+        """What it stands for."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
 
 
 class PhaseTimes(msgspec.Struct):
@@ -33,7 +69,7 @@ class SessionTimes(msgspec.Struct):
 
 
 def session_times(
-    session: SpanRecord, spans: Iterable[SpanRecord], now_ns: int | None = None
+    session: Timed, spans: Iterable[TimedSpan], now_ns: int | None = None
 ) -> SessionTimes:
     """Split a session's time by phase.
 
@@ -53,7 +89,7 @@ def session_times(
     phases = [span for span in own if span.kind is Kind.PHASE]
     claims = {phase.span_id: _interval(phase, now) for phase in phases}
     shares, other_ns = divide(claims, whole, inside_of)
-    by_name: dict[str, list[SpanRecord]] = {}
+    by_name: dict[str, list[TimedSpan]] = {}
     for phase in phases:
         by_name.setdefault(phase.name, []).append(phase)
     return SessionTimes(
@@ -71,6 +107,6 @@ def session_times(
     )
 
 
-def _interval(span: SpanRecord, now_ns: int) -> Interval:
+def _interval(span: Timed, now_ns: int) -> Interval:
     end_ns = now_ns if span.end_ns is None else span.end_ns
     return span.start_ns, max(end_ns, span.start_ns)

@@ -12,7 +12,7 @@ def say_ns(ns: int) -> str:
     """Write a duration as people say it: `850 ms`, `4.2 s`, `312 s`, `14 min`, `2.1 h`."""
     if ns < 0:
         return f"-{say_ns(-ns)}"
-    if ns < _SECOND - _MS // 2:
+    if 0 < ns < _SECOND - _MS // 2:
         return f"{_rounded(ns, _MS)} ms"
     if ns < 10 * _SECOND - _SECOND // 20:
         tenths = _rounded(ns, _SECOND // 10)

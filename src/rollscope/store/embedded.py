@@ -120,7 +120,7 @@ class RunStore:
                 return self._ask(sql, values)
 
     def _ask(self, sql: str, values: dict[str, Value]) -> pa.Table:
-        return self._connection.sql(sql, params=values or None).to_arrow_table()
+        return _narrow(self._connection.sql(sql, params=values or None).to_arrow_table())
 
     def _run(self, sql: str, values: dict[str, Value] | None = None) -> duckdb.DuckDBPyConnection:
         return self._connection.execute(sql, values or None)
@@ -139,27 +139,48 @@ class RunStore:
 
     def _show(self) -> None:
         """Let the views show the segments and the tail as they are now."""
-        sealer = self._sealer
-        self.offsets = estimate_offsets(sealer)
-        processes = process_table(sealer.intake, self.now_ns, self.offsets)
-        self._register("processes", processes)
-        self._register("drops", drop_table(sealer.intake))
-        for name in TABLES:
-            self._register(f"tail_{name}", sealer.tail_table(name))
-        self._register("open_spans", sealer.intake.open_rows(self.now_ns))
-        is_moved = any(offset.offset_ns for offset in self.offsets.values())
-        viewed = (tuple(segment.file for segment in sealer.manifest.segments), is_moved)
-        if viewed == self._viewed:
-            return
-        self._viewed = viewed
-        for name in TABLES:
-            self._run(f"CREATE OR REPLACE VIEW raw_{name} AS {self._raw_sql(name)}")
-        for name in VIEWS:
-            sql = view_sql(name, self.dialect, is_moved=is_moved)
-            self._run(f"CREATE OR REPLACE VIEW {name} AS {sql}")
+        self.offsets = estimate_offsets(self._sealer)
+        for name, table in self._tables().items():
+            self._connection.register(name, table)
+        viewed = (self._files(), self._is_moved)
+        if viewed != self._viewed:
+            self._viewed = viewed
+            self._create_views(self._connection)
 
-    def _register(self, name: str, table: pa.Table) -> None:
-        self._connection.register(name, table)
+    def show_in(self, connection: duckdb.DuckDBPyConnection) -> tuple[Path, ...]:
+        """Show the run as it is now in a connection of the caller's; give the files it reads."""
+        with self._lock:
+            for name, table in self._tables().items():
+                connection.register(name, table)
+            self._create_views(connection)
+            return self._files()
+
+    def _tables(self) -> dict[str, pa.Table]:
+        """Give what is in memory."""
+        intake = self._sealer.intake
+        return {
+            "processes": process_table(intake, self.now_ns, self.offsets),
+            "drops": drop_table(intake),
+            **{f"tail_{name}": self._sealer.tail_table(name) for name in TABLES},
+            "open_spans": intake.open_rows(self.now_ns),
+        }
+
+    def _files(self) -> tuple[Path, ...]:
+        shelf = self._sealer.shelf
+        if shelf is None:
+            return ()
+        return tuple(shelf.folder / segment.file for segment in self._sealer.manifest.segments)
+
+    @property
+    def _is_moved(self) -> bool:
+        return any(offset.offset_ns for offset in self.offsets.values())
+
+    def _create_views(self, connection: duckdb.DuckDBPyConnection) -> None:
+        for name in TABLES:
+            connection.execute(f"CREATE OR REPLACE VIEW raw_{name} AS {self._raw_sql(name)}")
+        for name in VIEWS:
+            sql = view_sql(name, self.dialect, is_moved=self._is_moved)
+            connection.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}")
 
     def _raw_sql(self, name: str) -> str:
         segments = [s for s in self._sealer.manifest.segments if s.table == name]
@@ -185,6 +206,14 @@ class RunStore:
         with self._lock:
             rows = self._run(f"EXPLAIN ANALYZE {sql}", values).fetchall()
         return "\n".join(str(row[-1]) for row in rows)
+
+
+def _narrow(table: pa.Table) -> pa.Table:
+    """Give sums as 64-bit numbers: DuckDB adds whole numbers up in 128 bits, which few can read."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_decimal(field.type) and field.type.scale == 0:
+            table = table.set_column(place, field.name, table[field.name].cast(pa.int64()))
+    return table
 
 
 def _quote(text: str) -> str:

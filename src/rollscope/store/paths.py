@@ -20,7 +20,7 @@ class PathTable:
         """Give the code of the path that leads from a parent's path to a name."""
         code = self._codes.get((parent, name))
         if code is None:
-            text = f"{self.paths[parent]}/{name}" if parent else name
+            text = f"{self.paths[parent]} / {name}" if parent else name
             code = self._codes[parent, name] = self.code_of(text)
         return code
 

@@ -28,16 +28,15 @@ def find_dead(case: Case) -> Finding | None:
     if not found:
         return None
     silent_ns, title, process, lost = max(found, key=lambda one: one[0])
-    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     count = sum(len(sessions) for _, _, _, sessions in found)
     were = "was" if count == 1 else "were"
+    for_so_long = f"was silent for {say_ns(silent_ns)}"
+    if len(found) > 1:
+        for_so_long = f"and {len(found) - 1} more were silent for up to {say_ns(silent_ns)}"
     return Finding(
         rule="dead",
         stake_ns=silent_ns,
-        sentence=(
-            f"{title}{more} was silent for {say_ns(silent_ns)}; "
-            f"{say_count(count, 'session')} {were} lost or retried."
-        ),
+        sentence=f"{title} {for_so_long}; {say_count(count, 'session')} {were} lost or retried.",
         evidence=Evidence(
             sessions=[one.span_id for one in lost][:MOST_NAMED],
             pool=title if title != process.title else None,

@@ -13,6 +13,7 @@ from rollscope.analysis.wording import say_ns, say_share, say_where
 
 __all__ = ["find_loop", "find_service", "find_shift", "find_trainer"]
 
+_MUCH: Final = 0.15
 _SECOND: Final = 1_000_000_000
 _NEEDED_FOR_SHIFT: Final = 5
 _DEVIATIONS: Final = 4
@@ -34,13 +35,13 @@ def find_service(case: Case) -> Finding | None:
         total = totals.get((name, detail))
         path_share = on_path.get((name, detail), 0) / case.wall_ns if case.wall_ns else 0.0
         slot_share = total.total_ns / slot_ns if total and slot_ns else 0.0
-        said = "the path" if path_share >= slot_share else "slot time"
-        shares.append((max(path_share, slot_share), said, (name, detail)))
+        if path_share >= _MUCH:
+            shares.append((path_share, "the path", (name, detail)))
+        elif slot_share >= _MUCH:
+            shares.append((slot_share, "slot time", (name, detail)))
     if not shares:
         return None
     share, said, (name, detail) = max(shares, key=lambda one: one[0])
-    if share < 0.15:
-        return None
     phase = totals.get((name, detail))
     is_queueing = phase is not None and 2 * phase.queue_ns > phase.total_ns
     speed = "" if phase is None else f": {_speed(case, phase)}"

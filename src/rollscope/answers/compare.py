@@ -1,0 +1,161 @@
+"""What changed: two runs, two stretches of steps, or a selection of sessions against the rest."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from rollscope.analysis.compare import PhaseComparison, compare
+from rollscope.analysis.differs import Differences, differences
+from rollscope.analysis.filters import Filter, matches
+from rollscope.analysis.rows import SessionRow, SpanRow
+from rollscope.answers.phases import in_scope, phase_unions
+from rollscope.answers.rows import add_tokens, process_rows, session_attrs, session_rows, span_rows
+from rollscope.answers.scope import StepScope
+from rollscope.answers.source import Source
+
+__all__ = ["Comparison", "Selection", "compare_runs", "compare_selection", "select_sessions"]
+
+_MOST_VALUES: Final = 20_000
+"""Lengths of one phase on one side; of more, every so-manieth is taken."""
+
+
+class Comparison(msgspec.Struct, kw_only=True):
+    """Two sides, phase by phase."""
+
+    first: str
+    second: str
+    first_sessions: int
+    second_sessions: int
+    phases: list[PhaseComparison]
+    sampled: list[str]
+    """Phases of which not all values were taken."""
+
+
+class Selection(msgspec.Struct, kw_only=True):
+    """A selection of sessions against the rest."""
+
+    chosen: int
+    rest: int
+    phases: list[PhaseComparison]
+    differences: Differences
+
+
+def compare_runs(
+    first: Source,
+    first_scope: StepScope,
+    second: Source,
+    second_scope: StepScope,
+    names: tuple[str, str] = ("A", "B"),
+) -> Comparison:
+    """Compare the sessions and phases of two runs, or of two stretches of steps."""
+    left, left_sampled = _lengths(first, first_scope)
+    right, right_sampled = _lengths(second, second_scope)
+    return Comparison(
+        first=names[0],
+        second=names[1],
+        first_sessions=len(left.get("session", [])),
+        second_sessions=len(right.get("session", [])),
+        phases=compare(left, right),
+        sampled=sorted({*left_sampled, *right_sampled}),
+    )
+
+
+_Lengths = dict[str, list[tuple[str | None, int]]]
+
+
+def _lengths(source: Source, scope: StepScope) -> tuple[_Lengths, list[str]]:
+    where, values = in_scope(scope, "session_id")
+    sql = f"""
+        SELECT CASE WHEN kind = 'session' THEN 'session' ELSE name END AS name, task_key,
+            duration_ns FROM spans
+        WHERE (kind = 'session' OR kind = 'phase') AND end_ns IS NOT NULL AND status <> 'lost'
+            AND session_id IS NOT NULL AND {where}
+        ORDER BY name, start_ns, span_id"""  # noqa: S608
+    columns = source.query(sql, **values).to_pydict()
+    lengths: _Lengths = {}
+    for name, key, length in zip(*columns.values(), strict=True):
+        lengths.setdefault(name, []).append((key, length))
+    sampled = [name for name, items in lengths.items() if len(items) > _MOST_VALUES]
+    for name in sampled:
+        items = lengths[name]
+        lengths[name] = items[:: -(-len(items) // _MOST_VALUES)]
+    return lengths, sampled
+
+
+def select_sessions(
+    source: Source, scope: StepScope, expression: Filter
+) -> tuple[list[SessionRow], list[SessionRow]]:
+    """Divide the sessions of a scope into those that a filter holds for, and the rest."""
+    condition, values = _charged(scope)
+    sessions = session_rows(source, condition, **values)
+    add_tokens(source, sessions)
+    session_attrs(source, sessions)
+    processes = {row.process: row for row in process_rows(source)}
+    spans = _spans_by_session(source, scope)
+    chosen: list[SessionRow] = []
+    rest: list[SessionRow] = []
+    for session in sessions:
+        holds = matches(
+            expression,
+            session,
+            spans.get(session.span_id, []),
+            process=processes.get(session.process),
+            now_ns=source.now_ns,
+        )
+        (chosen if holds else rest).append(session)
+    return chosen, rest
+
+
+def _charged(scope: StepScope) -> tuple[str, dict[str, int]]:
+    if scope.first is None or scope.last is None:
+        return "TRUE", {}
+    between = "charged_step BETWEEN $first AND $last"
+    return between, {"first": scope.first, "last": scope.last}
+
+
+def _spans_by_session(source: Source, scope: StepScope) -> dict[int, list[SpanRow]]:
+    where, values = in_scope(scope, "session_id")
+    rows = span_rows(source, f"session_id IS NOT NULL AND kind <> 'session' AND {where}", **values)
+    found: dict[int, list[SpanRow]] = {}
+    for row in rows:
+        if row.session_id is not None:
+            found.setdefault(row.session_id, []).append(row)
+    return found
+
+
+def compare_selection(source: Source, scope: StepScope, expression: Filter) -> Selection:
+    """Tell what is different about the sessions that a filter holds for."""
+    chosen, rest = select_sessions(source, scope, expression)
+    everyone = [*chosen, *rest]
+    unions = phase_unions(source, [one.span_id for one in everyone], everyone)
+    details = _details(source, scope)
+    return Selection(
+        chosen=len(chosen),
+        rest=len(rest),
+        phases=compare(_of(chosen, unions), _of(rest, unions)),
+        differences=differences(chosen, rest, details=details, phase_ns=unions),
+    )
+
+
+def _of(sessions: list[SessionRow], unions: Mapping[int, Mapping[str, int]]) -> _Lengths:
+    lengths: _Lengths = {}
+    for session in sessions:
+        if session.is_measured and session.end_ns is not None:
+            key = session.task_key
+            lengths.setdefault("session", []).append((key, session.end_ns - session.start_ns))
+            for name, length in unions.get(session.span_id, {}).items():
+                lengths.setdefault(name, []).append((key, length))
+    return lengths
+
+
+def _details(source: Source, scope: StepScope) -> dict[int, set[tuple[str, str]]]:
+    where, values = in_scope(scope, "session_id")
+    sql = f"""
+        SELECT DISTINCT session_id, name, detail FROM phases
+        WHERE detail IS NOT NULL AND session_id IS NOT NULL AND {where}"""  # noqa: S608
+    found: dict[int, set[tuple[str, str]]] = {}
+    columns = source.query(sql, **values).to_pydict()
+    for session_id, name, detail in zip(*columns.values(), strict=True):
+        found.setdefault(session_id, set()).add((name, detail))
+    return found

@@ -1,0 +1,251 @@
+"""Everything that bears on some steps, fetched in a few queries and sorted by step."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from rollscope.analysis.path import SpansOf
+from rollscope.analysis.roles import PUBLISHED_EVENT
+from rollscope.analysis.rows import PhaseTotal, SessionRow, SpanRow, StepFacts
+from rollscope.answers.rows import (
+    add_tokens,
+    event_rows,
+    process_rows,
+    session_rows,
+    span_rows,
+)
+from rollscope.answers.source import Source, fetch
+
+__all__ = ["SLOTS_GAUGE", "SessionSpans", "gather_steps"]
+
+SLOTS_GAUGE: Final = "slots"
+"""The gauge with which a pool declares its slots, its label `pool` naming the pool."""
+_LIKELY_ON_PATH: Final = 6
+"""Sessions of a step whose spans are fetched ahead, the last to end first."""
+_MOST_FOR_CAPACITY: Final = 300_000
+"""Sessions that are looked at to find the most that ever ran at once."""
+
+
+class _StepPhase(PhaseTotal, kw_only=True):
+    step: int
+
+
+class SessionSpans:
+    """Gives the spans of a session, fetched once; those that will be asked for, all together."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._known: dict[int, list[SpanRow]] = {}
+
+    def prefetch(self, session_ids: Iterable[int]) -> None:
+        """Fetch the spans of several sessions at once."""
+        wanted = [one for one in session_ids if one not in self._known]
+        if not wanted:
+            return
+        for session_id in wanted:
+            self._known[session_id] = []
+        chosen = self._source.dialect.is_in("session_id", "$ids")
+        for span in span_rows(self._source, chosen, ids=wanted):
+            if span.session_id is not None and span.span_id != span.session_id:
+                self._known[span.session_id].append(span)
+
+    def __call__(self, session_id: int) -> Sequence[SpanRow]:
+        """Give the spans of one session, itself not among them."""
+        if session_id not in self._known:
+            self.prefetch([session_id])
+        return self._known[session_id]
+
+
+def gather_steps(source: Source, first: int, last: int) -> tuple[list[StepFacts], SpansOf]:
+    """Gather the steps with these numbers, both included.
+
+    Returns:
+        The steps in order, and what gives the spans of a session.
+    """
+    spans = _step_spans(source, first, last)
+    spans_of = SessionSpans(source)
+    if not spans:
+        return [], spans_of
+    now_ns = source.now_ns
+    low = min(span.start_ns for span in spans)
+    high = max(now_ns if span.end_ns is None else span.end_ns for span in spans)
+    sessions = session_rows(
+        source,
+        "charged_step BETWEEN $first AND $last"
+        " OR (start_ns < $high AND (end_ns IS NULL OR end_ns > $low))",
+        first=first,
+        last=last,
+        low=low,
+        high=high,
+    )
+    add_tokens(source, sessions)
+    states = span_rows(
+        source,
+        "kind = 'state' AND start_ns < $high AND (end_ns IS NULL OR end_ns > $low)",
+        low=low,
+        high=high,
+    )
+    events = event_rows(
+        source, "name = $name AND time_ns <= $high", name=PUBLISHED_EVENT, high=high
+    )
+    trainer = _trainer_spans(source, spans, first, last)
+    phases = _phase_totals(source, sessions, first, last)
+    processes = process_rows(source)
+    declared, assumed = _declared_slots(source), _most_at_once(source)
+    by_step = defaultdict(list)
+    for session in sessions:
+        by_step[session.charged_step].append(session)
+    found = []
+    around = _Around(sessions, now_ns)
+    for span in spans:
+        end_ns = now_ns if span.end_ns is None else span.end_ns
+        found.append(
+            StepFacts(
+                span=span,
+                now_ns=now_ns,
+                trainer=trainer.get(span.span_id, []),
+                sessions=by_step.get(span.step, []),
+                around=around.between(span.start_ns, end_ns),
+                states=[one for one in states if _overlaps(one, span.start_ns, end_ns)],
+                events=[event for event in events if event.time_ns <= end_ns],
+                processes=processes,
+                capacity=declared,
+                assumed_capacity=assumed,
+                phases=phases.get(span.step, []),
+            )
+        )
+    spans_of.prefetch(_likely_on_path(found))
+    return found, spans_of
+
+
+def _step_spans(source: Source, first: int, last: int) -> list[SpanRow]:
+    """Give one span for each step: of the lowest rank, and of the last try if repeated."""
+    rows = span_rows(
+        source, "kind = 'step' AND step BETWEEN $first AND $last", first=first, last=last
+    )
+    rank_of = {row.process: row.rank or 0 for row in process_rows(source)}
+    chosen: dict[int | None, SpanRow] = {}
+    for row in rows:
+        known = chosen.get(row.step)
+        rank = rank_of.get(row.process, 0)
+        if known is None or (rank, -row.start_ns) <= (
+            rank_of.get(known.process, 0),
+            -known.start_ns,
+        ):
+            chosen[row.step] = row
+    return sorted(chosen.values(), key=lambda row: (row.step or 0, row.start_ns))
+
+
+def _trainer_spans(
+    source: Source, steps: Sequence[SpanRow], first: int, last: int
+) -> dict[int, list[SpanRow]]:
+    """Give the spans below each step's span that belong to no session."""
+    rows = span_rows(
+        source,
+        "step BETWEEN $first AND $last AND session_id IS NULL AND task_key IS NULL"
+        " AND kind <> 'step'",
+        first=first,
+        last=last,
+    )
+    parent_of = {row.span_id: row.parent_id for row in rows}
+    roots = {step.span_id for step in steps}
+    below: dict[int, list[SpanRow]] = {}
+    for row in rows:
+        at: int | None = row.parent_id
+        seen = 0
+        while at is not None and at not in roots and seen < len(rows):
+            at = parent_of.get(at)
+            seen += 1
+        if at is not None and at in roots:
+            below.setdefault(at, []).append(row)
+    return below
+
+
+def _phase_totals(
+    source: Source, sessions: Sequence[SessionRow], first: int, last: int
+) -> dict[int | None, list[PhaseTotal]]:
+    """Add up the measured phases of each step by name and detail."""
+    if not sessions:
+        return {}
+    low = min(session.start_ns for session in sessions)
+    high = max(source.now_ns if one.end_ns is None else one.end_ns for one in sessions)
+    sql = f"""
+        SELECT s.charged_step AS step, p.name AS name, p.detail AS detail, count(*) AS count,
+            sum(p.duration_ns) AS total_ns, {source.dialect.rank("p.duration_ns", 95)} AS p95_ns,
+            coalesce(sum(p.queue_ns), 0) AS queue_ns,
+            sum(CASE WHEN p.status = 'error' THEN 1 ELSE 0 END) AS errors
+        FROM phases AS p JOIN (
+            SELECT session_id, charged_step FROM sessions
+            WHERE charged_step BETWEEN $first AND $last
+        ) AS s ON p.session_id = s.session_id
+        WHERE p.end_ns IS NOT NULL AND p.status <> 'lost'
+            AND p.start_ns >= $low AND p.start_ns <= $high
+        GROUP BY s.charged_step, p.name, p.detail
+        ORDER BY step, total_ns DESC, name, detail"""  # noqa: S608
+    totals: dict[int | None, list[PhaseTotal]] = {}
+    for row in fetch(source, _StepPhase, sql, first=first, last=last, low=low, high=high):
+        values = {name: getattr(row, name) for name in PhaseTotal.__struct_fields__}
+        totals.setdefault(row.step, []).append(PhaseTotal(**values))
+    return totals
+
+
+def _declared_slots(source: Source) -> dict[str, int]:
+    """Give the slots that pools declare, the latest declaration counting."""
+    latest = source.dialect.arg_max("value", "time_ns", "process")
+    sql = f"SELECT labels, {latest} AS slots FROM metrics WHERE name = $name GROUP BY labels"  # noqa: S608
+    slots: dict[str, int] = {}
+    for row in source.query(sql, name=SLOTS_GAUGE).to_pylist():
+        labels = msgspec.json.decode(row["labels"], type=dict[str, str])
+        if row["slots"] is not None and "pool" in labels:
+            slots[labels["pool"]] = slots.get(labels["pool"], 0) + int(row["slots"])
+    return slots
+
+
+def _most_at_once(source: Source) -> dict[str, int]:
+    """Give the most sessions that ever ran at once, by pool."""
+    sql = f"""
+        WITH recent AS (
+            SELECT pool, start_ns, end_ns FROM sessions ORDER BY start_ns DESC
+            LIMIT {_MOST_FOR_CAPACITY}
+        ), edges AS (
+            SELECT pool, start_ns AS at_ns, 1 AS change FROM recent
+            UNION ALL
+            SELECT pool, end_ns AS at_ns, -1 AS change FROM recent WHERE end_ns IS NOT NULL
+        ), counts AS (
+            SELECT pool, sum(change) OVER (
+                PARTITION BY pool ORDER BY at_ns, change ROWS UNBOUNDED PRECEDING
+            ) AS running FROM edges
+        )
+        SELECT coalesce(pool, '') AS pool, max(running) AS most FROM counts GROUP BY pool"""  # noqa: S608
+    return {row["pool"]: int(row["most"]) for row in source.query(sql).to_pylist()}
+
+
+class _Around:
+    """Finds the sessions that were open at some time during a stretch."""
+
+    def __init__(self, sessions: Sequence[SessionRow], now_ns: int) -> None:
+        self._sessions = sessions  # by start
+        self._starts = [session.start_ns for session in sessions]
+        self._now_ns = now_ns
+
+    def between(self, low: int, high: int) -> list[SessionRow]:
+        """Give them in order of their start."""
+        started = self._sessions[: bisect_left(self._starts, high)]
+        now = self._now_ns
+        return [one for one in started if (now if one.end_ns is None else one.end_ns) > low]
+
+
+def _overlaps(span: SpanRow, low: int, high: int) -> bool:
+    return span.start_ns < high and (span.end_ns is None or span.end_ns > low)
+
+
+def _likely_on_path(steps: Iterable[StepFacts]) -> list[int]:
+    likely: list[int] = []
+    for step in steps:
+        ended = [one for one in step.sessions if one.end_ns is not None]
+        ended.sort(key=lambda one: one.end_ns or 0)
+        likely += [one.span_id for one in ended[-_LIKELY_ON_PATH:]]
+    return likely

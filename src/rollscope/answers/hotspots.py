@@ -1,0 +1,87 @@
+"""Where session time goes, by span path."""
+
+from typing import Final, Literal
+
+import msgspec
+
+from rollscope.analysis.hotspots import Hotspots, PathTotal, hotspots
+from rollscope.analysis.ranks import NEEDED_FOR_P95, NEEDED_FOR_P99
+from rollscope.answers.phases import in_scope
+from rollscope.answers.scope import StepScope
+from rollscope.answers.source import Source, fetch
+
+__all__ = ["HotspotAnswer", "HotspotGrouping", "find_hotspots"]
+
+HotspotGrouping = Literal["path", "name", "host", "tool", "family"]
+
+_GROUPS: Final[dict[HotspotGrouping, str]] = {
+    "path": "CAST(NULL AS {text})",
+    "name": "CAST(NULL AS {text})",
+    "host": "w.host",
+    "tool": "s.detail",
+    "family": "s.family",
+}
+
+
+class HotspotAnswer(msgspec.Struct, kw_only=True):
+    """Paths by self time, and what closes the sum."""
+
+    scope: str
+    grouped_by: str
+    outside: bool
+    hotspots: Hotspots
+
+
+def find_hotspots(
+    source: Source, scope: StepScope, by: HotspotGrouping = "path", *, outside: bool = False
+) -> HotspotAnswer:
+    """Tell where the time goes.
+
+    Spans that are open count up to now, lost ones until their process was last heard of;
+    percentiles are of those that were measured.
+
+    Args:
+        source: The run.
+        scope: Which steps' sessions.
+        by: How rows are grouped.
+        outside: Look at what is not part of a session instead: trainers, syncs, services.
+    """
+    rank = source.dialect.rank
+    text = "VARCHAR" if source.dialect.name == "duckdb" else "Nullable(String)"
+    group = _GROUPS[by].format(text=text)
+    where, values = _where(scope, outside=outside)
+    length = "coalesce(s.end_ns, $now) - s.start_ns"
+    measured = "CASE WHEN s.status <> 'lost' THEN s.duration_ns ELSE NULL END"
+    top = "s.kind = 'session'" if not outside else "s.parent_path = ''"
+    parent = f"CASE WHEN {top} THEN NULL ELSE s.parent_path END"
+    join = "LEFT JOIN processes AS w ON s.process = w.process" if by == "host" else ""
+    sql = f"""
+        SELECT s.path AS path, {parent} AS parent_path, {group} AS "group",
+            count(*) AS count, sum({length}) AS total_ns, {rank(measured, 50)} AS p50_ns,
+            {rank(measured, 95)} AS p95_ns, {rank(measured, 99)} AS p99_ns,
+            max({measured}) AS max_ns,
+            sum(CASE WHEN s.status = 'error' THEN 1 ELSE 0 END) AS errors,
+            sum(CASE WHEN s.status = 'open' THEN 1 ELSE 0 END) AS open_now,
+            sum({length} - s.overlap_ns) AS covered_ns
+        FROM spans AS s {join}
+        WHERE {where}
+        GROUP BY s.path, {parent}, {group}
+        ORDER BY path, parent_path, "group" """  # noqa: S608
+    totals = fetch(source, PathTotal, sql, now=source.now_ns, **values)
+    for total in totals:
+        if total.count < NEEDED_FOR_P95:
+            total.p95_ns = None
+        if total.count < NEEDED_FOR_P99:
+            total.p99_ns = None
+    found = hotspots(totals, by_name=by == "name")
+    return HotspotAnswer(scope=scope.text, grouped_by=by, outside=outside, hotspots=found)
+
+
+def _where(scope: StepScope, *, outside: bool) -> tuple[str, dict[str, int]]:
+    if not outside:
+        where, values = in_scope(scope, "s.session_id")
+        return f"s.session_id IS NOT NULL AND {where}", values  # type: ignore[return-value]
+    if scope.first is None or scope.last is None:
+        return "s.session_id IS NULL AND s.kind <> 'task'", {}
+    where = "s.session_id IS NULL AND s.kind <> 'task' AND s.step BETWEEN $first AND $last"
+    return where, {"first": scope.first, "last": scope.last}

@@ -1,0 +1,186 @@
+"""How long phases take: by name, tool, task family or worker; queueing apart from service."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from rollscope.analysis.intervals import Interval, union_ns
+from rollscope.analysis.ranks import NEEDED_FOR_P95, NEEDED_FOR_P99
+from rollscope.analysis.rows import SessionRow
+from rollscope.answers.rows import in_batches
+from rollscope.answers.scope import StepScope
+from rollscope.answers.source import Source, fetch
+from rollscope.store.dialect import Value
+
+__all__ = ["ErrorKind", "Grouping", "PhaseLine", "Phases", "in_scope", "phase_unions", "phases"]
+
+Grouping = Literal["name", "detail", "family", "worker"]
+
+_GROUPS: Final[dict[Grouping, str]] = {
+    "name": "CAST(NULL AS {text})",
+    "detail": "p.detail",
+    "family": "p.family",
+    "worker": "coalesce(p.replica, w.title)",
+}
+
+
+class PhaseLine(msgspec.Struct, kw_only=True):
+    """All measured phases of one name and group."""
+
+    name: str
+    group: str | None
+    count: int
+    total_ns: int
+    p50_ns: int
+    p95_ns: int | None
+    """None with fewer than 20."""
+    p99_ns: int | None
+    """None with fewer than 100."""
+    max_ns: int
+    queue_p50_ns: int | None
+    """Of those that say how long they waited for their service."""
+    queue_p95_ns: int | None
+    queue_share: float | None
+    """How much of their time was waiting, of those that say so."""
+    errors: int
+    open_now: int
+
+
+class ErrorKind(msgspec.Struct, kw_only=True):
+    """One kind of error."""
+
+    kind: str
+    """What precedes the colon of the reason."""
+    name: str
+    """The phase, span or session it ended."""
+    count: int
+    first_ns: int
+    last_ns: int
+    first_step: int | None
+    example: str
+    """A whole reason."""
+    example_id: int
+    """The span that ended so first."""
+    example_session: int | None
+
+
+class Phases(msgspec.Struct, kw_only=True):
+    """Phases by total time, the most first, and the errors that ended spans."""
+
+    scope: str
+    grouped_by: str
+    lines: list[PhaseLine]
+    errors: list[ErrorKind]
+
+
+class _Line(PhaseLine, kw_only=True):
+    queue_ns: int | None = None
+    queued_ns: int | None = None
+
+
+def in_scope(scope: StepScope, session_id: str) -> tuple[str, dict[str, Value]]:
+    """Give the condition that a span's session counts for the steps of a scope."""
+    if scope.first is None or scope.last is None:
+        return "TRUE", {}
+    chosen = "SELECT session_id FROM sessions WHERE charged_step BETWEEN $first AND $last"
+    return f"{session_id} IN ({chosen})", {"first": scope.first, "last": scope.last}
+
+
+def phases(source: Source, scope: StepScope, by: Grouping = "name") -> Phases:
+    """Tell how long phases take.
+
+    Args:
+        source: The run.
+        scope: Which steps' sessions.
+        by: What to group phases of one name by.
+    """
+    rank = source.dialect.rank
+    text = "VARCHAR" if source.dialect.name == "duckdb" else "Nullable(String)"
+    group = _GROUPS[by].format(text=text)
+    where, values = in_scope(scope, "p.session_id")
+    measured = "CASE WHEN p.status <> 'lost' THEN p.duration_ns ELSE NULL END"
+    queue = "CASE WHEN p.status <> 'lost' AND p.end_ns IS NOT NULL THEN p.queue_ns ELSE NULL END"
+    sql = f"""
+        SELECT p.name AS name, {group} AS "group", count({measured}) AS count,
+            coalesce(sum({measured}), 0) AS total_ns,
+            coalesce({rank(measured, 50)}, 0) AS p50_ns, {rank(measured, 95)} AS p95_ns,
+            {rank(measured, 99)} AS p99_ns, coalesce(max({measured}), 0) AS max_ns,
+            {rank(queue, 50)} AS queue_p50_ns, {rank(queue, 95)} AS queue_p95_ns,
+            sum({queue}) AS queue_ns,
+            sum(CASE WHEN p.queue_ns IS NULL THEN NULL ELSE {measured} END) AS queued_ns,
+            CAST(NULL AS {text}) AS queue_share,
+            sum(CASE WHEN p.status = 'error' THEN 1 ELSE 0 END) AS errors,
+            sum(CASE WHEN p.status = 'open' THEN 1 ELSE 0 END) AS open_now
+        FROM phases AS p LEFT JOIN processes AS w ON p.process = w.process
+        WHERE {where}
+        GROUP BY p.name, {group}
+        ORDER BY total_ns DESC, name, "group" """  # noqa: S608
+    lines = [_finish(line) for line in fetch(source, _Line, sql, **values)]
+    return Phases(scope=scope.text, grouped_by=by, lines=lines, errors=_error_kinds(source, scope))
+
+
+def _finish(line: _Line) -> PhaseLine:
+    if line.count < NEEDED_FOR_P95:
+        line.p95_ns = None
+    if line.count < NEEDED_FOR_P99:
+        line.p99_ns = None
+    if line.queued_ns:
+        line.queue_share = (line.queue_ns or 0) / line.queued_ns
+    values = {name: getattr(line, name) for name in PhaseLine.__struct_fields__}
+    return PhaseLine(**values)
+
+
+def _error_kinds(source: Source, scope: StepScope) -> list[ErrorKind]:
+    where, values = in_scope(scope, "session_id")
+    colon = "position(':' IN reason)"
+    kind = f"CASE WHEN {colon} > 0 THEN substring(reason, 1, {colon} - 1) ELSE reason END"
+    sql = f"""
+        SELECT coalesce({kind}, 'unknown') AS kind, name, count(*) AS count,
+            min(end_ns) AS first_ns, max(end_ns) AS last_ns, min(step) AS first_step
+        FROM spans WHERE status = 'error' AND {where}
+        GROUP BY coalesce({kind}, 'unknown'), name
+        ORDER BY count DESC, kind, name LIMIT 100"""  # noqa: S608
+    found = []
+    for row in source.query(sql, **values).to_pylist():
+        sql = f"""
+            SELECT span_id, session_id, coalesce(reason, 'unknown') AS reason FROM spans
+            WHERE status = 'error' AND name = $name AND end_ns = $first_ns
+                AND coalesce({kind}, 'unknown') = $kind AND {where}
+            ORDER BY span_id LIMIT 1"""  # noqa: S608
+        example = source.query(
+            sql, name=row["name"], kind=row["kind"], first_ns=row["first_ns"], **values
+        ).to_pylist()[0]
+        found.append(
+            ErrorKind(
+                **row,
+                example=example["reason"],
+                example_id=example["span_id"],
+                example_session=example["session_id"],
+            )
+        )
+    return found
+
+
+def phase_unions(
+    source: Source, session_ids: Sequence[int], sessions: Sequence[SessionRow]
+) -> Mapping[int, dict[str, int]]:
+    """Give for each session how long its phases took, by name; overlaps count once."""
+    if not session_ids:
+        return {}
+    now_ns = source.now_ns
+    low = min(session.start_ns for session in sessions)
+    high = max(now_ns if one.end_ns is None else one.end_ns for one in sessions)
+    intervals: dict[tuple[int, str], list[Interval]] = {}
+    for ids in in_batches(session_ids):
+        sql = f"""
+            SELECT session_id, name, start_ns, coalesce(end_ns, $now) AS end_ns FROM phases
+            WHERE {source.dialect.is_in("session_id", "$ids")}
+                AND start_ns >= $low AND start_ns <= $high"""  # noqa: S608
+        columns = source.query(sql, ids=ids, now=now_ns, low=low, high=high).to_pydict()
+        for session_id, name, start, end in zip(*columns.values(), strict=True):
+            intervals.setdefault((session_id, name), []).append((start, end))
+    unions: dict[int, dict[str, int]] = {}
+    for (session_id, name), times in intervals.items():
+        unions.setdefault(session_id, {})[name] = union_ns(times)
+    return unions

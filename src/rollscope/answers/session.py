@@ -1,0 +1,216 @@
+"""One rollout: what it did, when, and what became of it."""
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from rollscope.analysis.roles import PUBLISHED_EVENT
+from rollscope.analysis.rows import SessionRow, SpanRow
+from rollscope.analysis.sessions import PhaseTimes, session_times
+from rollscope.analysis.staleness import Versions
+from rollscope.answers.rows import add_tokens, event_rows, session_attrs, session_rows, span_rows
+from rollscope.answers.source import Source
+from rollscope.errors import CommandError
+from rollscope.model.refs import span_hex
+
+__all__ = ["SessionAnswer", "find_session", "one_session"]
+
+_ID: Final = re.compile(r"(?:0x)?([0-9a-f]{16})")
+_SAMPLE: Final = re.compile(r"(.+?)(?:#|\s+sample\s+|\s+)(\d+)")
+_MOST_LISTED: Final = 8
+
+
+class SpanDetail(msgspec.Struct, kw_only=True):
+    """A span of the session, with its attributes."""
+
+    span: SpanRow
+    depth: int
+    attrs: dict[str, Any]
+
+
+class EventDetail(msgspec.Struct, kw_only=True):
+    """Something that happened at one moment."""
+
+    name: str
+    time_ns: int
+    attrs: dict[str, Any]
+
+
+class StackDetail(msgspec.Struct, kw_only=True):
+    """Where a span hung."""
+
+    span_id: int
+    time_ns: int
+    task: str
+    frames: list[str]
+
+
+class SessionAnswer(msgspec.Struct, kw_only=True):
+    """Everything about one session."""
+
+    session: SessionRow
+    now_ns: int
+    total_ns: int
+    """So far, if it is open."""
+    phases: dict[str, PhaseTimes]
+    other_ns: int
+    """Time in which no phase was open; with the shares of the phases it makes the whole."""
+    lag_start: int | None
+    lag_end: int | None
+    lag_consume: int | None
+    spans: list[SpanDetail]
+    """In order of their start, each below its parent."""
+    events: list[EventDetail]
+    stacks: list[StackDetail]
+    siblings: list[SessionRow]
+    """The other sessions of its task and step, and other attempts at it."""
+
+
+def find_session(source: Source, given: str) -> int:
+    """Find a session by its id, or by its task and sample as in `gsm8k/8421#3`.
+
+    Raises:
+        CommandError: There is none, or several; the message names some.
+    """
+    text = given.strip()
+    match = _ID.fullmatch(text.lower())
+    if match is not None:
+        number = int(match[1], 16)
+        sql = """
+            SELECT coalesce(session_id, span_id) AS session_id FROM spans
+            WHERE (span_id = $id AND kind = 'session') OR (span_id = $id AND session_id IS NOT NULL)
+            LIMIT 1"""
+        found = source.query(sql, id=number)["session_id"].to_pylist()
+        if found:
+            return int(found[0])
+        raise CommandError(f"the run has no session {text}")
+    key, sample = text, None
+    match = _SAMPLE.fullmatch(text)
+    if match is not None:
+        key, sample = match[1], int(match[2])
+    candidates = session_rows(source, "task_key = $key", key=key)
+    if sample is not None:
+        candidates = [one for one in candidates if one.sample == sample]
+    if not candidates:
+        raise CommandError(f"the run has no session {given!r}; {_similar(source, key)}")
+    if len(candidates) > 1 and (sample is None or len({one.step for one in candidates}) > 1):
+        listed = ", ".join(
+            f"{span_hex(one.span_id)} (sample {one.sample}, step {one.charged_step})"
+            for one in candidates[:_MOST_LISTED]
+        )
+        more = ", …" if len(candidates) > _MOST_LISTED else ""
+        raise CommandError(f"{given!r} has {len(candidates)} sessions: {listed}{more}")
+    return candidates[-1].span_id
+
+
+def _similar(source: Source, key: str) -> str:
+    sql = """
+        SELECT DISTINCT task_key FROM sessions
+        WHERE task_key IS NOT NULL AND position(lower($key) IN lower(task_key)) > 0
+        ORDER BY task_key LIMIT 5"""
+    names = source.query(sql, key=key)["task_key"].to_pylist()
+    if names:
+        return f"tasks like it: {', '.join(names)}"
+    names = source.query(
+        "SELECT task_key FROM sessions WHERE task_key IS NOT NULL ORDER BY start_ns DESC LIMIT 3"
+    )["task_key"].to_pylist()
+    return f"its tasks are named like {', '.join(names)}" if names else "it has no sessions"
+
+
+def one_session(source: Source, given: str) -> SessionAnswer:
+    """Tell everything about a session.
+
+    Raises:
+        CommandError: There is no such session, or the name fits several.
+    """
+    session_id = find_session(source, given)
+    session = session_rows(source, "session_id = $id", id=session_id)[0]
+    add_tokens(source, [session])
+    session_attrs(source, [session])
+    spans = span_rows(source, "session_id = $id AND span_id <> $id", id=session_id)
+    now_ns = source.now_ns
+    times = session_times(session, spans, now_ns)
+    versions = Versions(event_rows(source, "name = $name", name=PUBLISHED_EVENT))
+    first = session.version_start
+    return SessionAnswer(
+        session=session,
+        now_ns=now_ns,
+        total_ns=times.total_ns,
+        phases=times.phases,
+        other_ns=times.other_ns,
+        lag_start=_lag(versions, first, session.start_ns),
+        lag_end=_lag(versions, first, session.end_ns),
+        lag_consume=_lag(versions, first, session.consumed_ns),
+        spans=_details(source, session_id, spans),
+        events=_events(source, session_id),
+        stacks=_stacks(source, session_id, spans),
+        siblings=_siblings(source, session),
+    )
+
+
+def _lag(versions: Versions, first: int | None, time_ns: int | None) -> int | None:
+    if first is None or time_ns is None or not versions:
+        return None
+    return versions.lag(first, time_ns)
+
+
+def _details(source: Source, session_id: int, spans: list[SpanRow]) -> list[SpanDetail]:
+    """Put spans below their parents, siblings in order of their start."""
+    sql = "SELECT span_id, attrs FROM spans WHERE session_id = $id"
+    attrs = {
+        row["span_id"]: msgspec.json.decode(row["attrs"])
+        for row in source.query(sql, id=session_id).to_pylist()
+    }
+    known = {span.span_id for span in spans}
+    below: dict[int | None, list[SpanRow]] = {}
+    for span in spans:
+        parent = span.parent_id if span.parent_id in known else None
+        below.setdefault(parent, []).append(span)
+    details: list[SpanDetail] = []
+    todo = [(span, 0) for span in reversed(below.pop(None, []))]
+    while todo:
+        span, depth = todo.pop()
+        details.append(SpanDetail(span=span, depth=depth, attrs=attrs.get(span.span_id, {})))
+        todo += [(child, depth + 1) for child in reversed(below.pop(span.span_id, []))]
+    return details
+
+
+def _events(source: Source, session_id: int) -> list[EventDetail]:
+    sql = """
+        SELECT name, time_ns, attrs FROM events WHERE session_id = $id
+        ORDER BY time_ns, event_id"""
+    return [
+        EventDetail(
+            name=row["name"], time_ns=row["time_ns"], attrs=msgspec.json.decode(row["attrs"])
+        )
+        for row in source.query(sql, id=session_id).to_pylist()
+    ]
+
+
+def _stacks(source: Source, session_id: int, spans: list[SpanRow]) -> list[StackDetail]:
+    chosen = source.dialect.is_in("span_id", "$ids")
+    sql = f"SELECT span_id, time_ns, task, frames FROM stacks WHERE {chosen} ORDER BY time_ns"  # noqa: S608
+    ids = [session_id, *(span.span_id for span in spans)]
+    return [
+        StackDetail(
+            span_id=row["span_id"],
+            time_ns=row["time_ns"],
+            task=row["task"],
+            frames=msgspec.json.decode(row["frames"], type=list[str]),
+        )
+        for row in source.query(sql, ids=ids).to_pylist()
+    ]
+
+
+def _siblings(source: Source, session: SessionRow) -> list[SessionRow]:
+    if session.task_key is None:
+        return []
+    rows = session_rows(source, "task_key = $key", key=session.task_key)
+    return [
+        one
+        for one in rows
+        if one.span_id != session.span_id
+        and one.group == session.group
+        and one.charged_step == session.charged_step
+    ]

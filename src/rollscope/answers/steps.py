@@ -1,0 +1,205 @@
+"""Which step, since when: the list of steps, and everything about one of them."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from rollscope.analysis.changes import Changes, changes
+from rollscope.analysis.eta import Eta, estimate_end
+from rollscope.analysis.ranks import median
+from rollscope.analysis.rows import SessionRow, StepFacts
+from rollscope.analysis.staleness import Staleness, staleness
+from rollscope.analysis.steps import StepParts, StepSummary, analyse_step, summarise
+from rollscope.analysis.stuck import StuckRow
+from rollscope.analysis.verdict import HISTORY_STEPS, Verdict, judge_step
+from rollscope.analysis.whatif import WhatIf, replay_step
+from rollscope.answers.facts import gather_steps
+from rollscope.answers.loops import loop_stalls
+from rollscope.answers.phases import phase_unions
+from rollscope.answers.scope import StepScope, known_steps
+from rollscope.answers.source import Source
+from rollscope.answers.stuck import Stuck, stuck
+from rollscope.errors import CommandError
+
+__all__ = ["StepAnswer", "StepLine", "Steps", "one_step", "steps"]
+
+_LAST_STEPS: Final = 20
+"""How many steps are listed where none are asked for."""
+
+
+class StepLine(msgspec.Struct, kw_only=True):
+    """One step of the list."""
+
+    summary: StepSummary
+    change: float | None
+    """How much longer than the median of the previous ten it took, as a share."""
+    verdict: Verdict
+
+
+class Steps(msgspec.Struct, kw_only=True):
+    """The steps of a run, the latest last."""
+
+    steps: list[StepLine]
+    of: int
+    """How many steps the run has."""
+    unassigned: int
+    """Sessions that neither a dispatching nor a consuming step is known of."""
+    changes: Changes
+
+
+class StepAnswer(msgspec.Struct, kw_only=True):
+    """Everything about one step."""
+
+    summary: StepSummary
+    verdict: Verdict
+    parts: StepParts
+    staleness: Staleness
+    what_if: WhatIf
+    eta: Eta | None
+    """Of a step that is still running."""
+    holders: list[SessionRow]
+    """The sessions that held the tail, the last one first."""
+    slowest: list[SessionRow]
+
+
+def steps(source: Source, scope: StepScope | None = None, *, most: int = _LAST_STEPS) -> Steps:
+    """List steps, each with its verdict.
+
+    Args:
+        source: The run.
+        scope: Which steps; the last ones if not given.
+        most: How many, where the scope does not say.
+    """
+    numbers = known_steps(source)
+    chosen = _chosen(numbers, scope, most)
+    lines: list[StepLine] = []
+    history: list[StepSummary] = []
+    if chosen:
+        earlier = [number for number in numbers if number < chosen[0]][-HISTORY_STEPS:]
+        gathered, spans_of = gather_steps(source, (earlier or chosen)[0], chosen[-1])
+        judged = stuck(source) if any(one.span.end_ns is None for one in gathered) else None
+        for facts in gathered:
+            parts = analyse_step(facts, spans_of)
+            summary = summarise(facts, spans_of, parts)
+            if facts.span.step is not None and facts.span.step >= chosen[0]:
+                verdict = judge_step(
+                    facts,
+                    spans_of,
+                    history=history,
+                    parts=parts,
+                    stuck=_stuck_of(facts, judged),
+                    stalls=loop_stalls(source, facts.start_ns, facts.end_ns),
+                )
+                change = _change(summary, history)
+                lines.append(StepLine(summary=summary, change=change, verdict=verdict))
+            history.append(summary)
+    unassigned = source.query("SELECT count(*) AS n FROM sessions WHERE charged_step IS NULL")
+    return Steps(
+        steps=lines,
+        of=len(numbers),
+        unassigned=unassigned["n"][0].as_py(),
+        changes=changes(_series([*history])),
+    )
+
+
+def _chosen(numbers: Sequence[int], scope: StepScope | None, most: int) -> list[int]:
+    if scope is None:
+        return list(numbers[-most:])
+    if scope.first is None or scope.last is None:
+        return list(numbers)
+    return [number for number in numbers if scope.first <= number <= scope.last]
+
+
+def _change(summary: StepSummary, history: Sequence[StepSummary]) -> float | None:
+    before = [step.wall_ns for step in history[-HISTORY_STEPS:] if not step.is_open]
+    usual = median(before) if before else 0
+    return summary.wall_ns / usual - 1 if usual else None
+
+
+def _stuck_of(facts: StepFacts, judged: Stuck | None) -> list[StuckRow]:
+    if judged is None or facts.span.end_ns is not None:
+        return []
+    own = {session.span_id for session in facts.sessions}
+    return [row for row in judged.rows if row.is_alarm and row.session_id in own]
+
+
+def _series(summaries: Sequence[StepSummary]) -> dict[str, list[tuple[int, float | None]]]:
+    """Give what is followed from step to step."""
+    series: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
+    for one in summaries:
+        if one.step is None or one.is_open:
+            continue
+        values: dict[str, float | None] = {
+            "wall": one.wall_ns / 1e9,
+            "tail": one.tail_wall_ns / 1e9,
+            "tokens/s": one.tokens_per_s,
+            "errors": float(one.outcomes.get("failed", 0) + one.outcomes.get("timeout", 0)),
+            "lag": None if one.lag_p50 is None else float(one.lag_p50),
+            **{f"share of {name}": share for name, share in one.phase_shares.items()},
+        }
+        for name, value in values.items():
+            series[name].append((one.step, value))
+    return series
+
+
+def one_step(source: Source, number: int) -> StepAnswer:
+    """Tell everything about a step.
+
+    Raises:
+        CommandError: The run has no such step.
+    """
+    numbers = known_steps(source)
+    if number not in numbers:
+        known = f"it has {numbers[0]} to {numbers[-1]}" if numbers else "it records none"
+        raise CommandError(f"the run has no step {number}; {known}")
+    earlier = [one for one in numbers if one < number][-HISTORY_STEPS:]
+    gathered, spans_of = gather_steps(source, (earlier or [number])[0], number)
+    history = [summarise(facts, spans_of) for facts in gathered[:-1]]
+    facts = gathered[-1]
+    parts = analyse_step(facts, spans_of)
+    judged = stuck(source) if facts.span.end_ns is None else None
+    by_id = {session.span_id: session for session in facts.sessions}
+    slowest = sorted(facts.sessions, key=lambda one: _length(one, facts.now_ns), reverse=True)
+    return StepAnswer(
+        summary=summarise(facts, spans_of, parts),
+        verdict=judge_step(
+            facts,
+            spans_of,
+            history=history,
+            parts=parts,
+            stuck=_stuck_of(facts, judged),
+            stalls=loop_stalls(source, facts.start_ns, facts.end_ns),
+        ),
+        parts=parts,
+        staleness=staleness(
+            facts.sessions, facts.events, phase_unions(source, list(by_id), facts.sessions)
+        ),
+        what_if=replay_step(facts),
+        eta=_eta(facts, gathered[:-1], history) if facts.span.end_ns is None else None,
+        holders=[by_id[one] for one in parts.tail.holders if one in by_id],
+        slowest=slowest[:10],
+    )
+
+
+def _length(session: SessionRow, now_ns: int) -> int:
+    return (now_ns if session.end_ns is None else session.end_ns) - session.start_ns
+
+
+def _eta(facts: StepFacts, earlier: Sequence[StepFacts], history: Sequence[StepSummary]) -> Eta:
+    lengths = [
+        one.end_ns - one.start_ns
+        for step in earlier[-5:]
+        for one in step.sessions
+        if one.is_measured and one.end_ns is not None
+    ]
+    after = [one.train_ns + one.sync_ns for one in history[-HISTORY_STEPS:]]
+    usual = [one.sessions for one in history[-HISTORY_STEPS:]]
+    expected = median(usual) if usual else len(facts.sessions)
+    return estimate_end(
+        facts,
+        lengths,
+        waiting=max(expected - len(facts.sessions), 0),
+        after_ns=median(after) if after else 0,
+    )
