@@ -5,7 +5,15 @@ from typing import TypeVar
 
 import msgspec
 
-__all__ = ["NEEDED_FOR_P95", "NEEDED_FOR_P99", "Ranks", "median", "nearest_rank", "rank_of", "ranks"]
+__all__ = [
+    "NEEDED_FOR_P95",
+    "NEEDED_FOR_P99",
+    "Ranks",
+    "median",
+    "nearest_rank",
+    "rank_of",
+    "ranks",
+]
 
 NEEDED_FOR_P95 = 20
 NEEDED_FOR_P99 = 100

@@ -29,7 +29,9 @@ ROLES: Final[dict[str, frozenset[str]]] = {
 
 SYNC_PARTS: Final[dict[str, frozenset[str]]] = {
     "pause": frozenset({"weights.pause", "pause"}),
-    "transfer": frozenset({"weights.transfer", "weights.publish", "weights.pack", "update_weights"}),
+    "transfer": frozenset(
+        {"weights.transfer", "weights.publish", "weights.pack", "update_weights"}
+    ),
     "resume": frozenset({"weights.resume", "resume"}),
     "sync": frozenset({"weights.sync", "weight_sync", "sync"}),
 }

@@ -116,8 +116,8 @@ class ProcessRow(msgspec.Struct, kw_only=True):
     heartbeat_ns: int = 1_000_000_000
     offset_ns: int = 0
     """How far its times were moved; 0 where its host's clock needs no correction."""
-    offset_error_ns: int = 0
-    """Half the width of the range the correction may lie in."""
+    offset_error_ns: int | None = 0
+    """Half the width of the range the correction may lie in; None if only one end is known."""
     dropped: int = 0
     """Records it had to drop."""
 

@@ -25,6 +25,7 @@ __all__ = [
     "StepParts",
     "StepSummary",
     "analyse_step",
+    "outline",
     "service_key",
     "summarise",
 ]
@@ -116,11 +117,8 @@ def summarise(facts: StepFacts, spans_of: SpansOf, parts: StepParts | None = Non
     known = analyse_step(facts, spans_of) if parts is None else parts
     lags = _lags(facts)
     rewards = [session.reward for session in facts.sessions if session.reward is not None]
-    phase_ns = sum(phase.total_ns for phase in facts.phases)
-    return StepSummary(
-        step=facts.span.step,
-        wall_ns=facts.wall_ns,
-        is_open=facts.span.end_ns is None,
+    return msgspec.structs.replace(
+        outline(facts),
         sessions=len(facts.sessions),
         outcomes=_outcomes(facts.sessions),
         tail_wall_ns=known.tail.tail_wall_ns,
@@ -137,11 +135,21 @@ def summarise(facts: StepFacts, spans_of: SpansOf, parts: StepParts | None = Non
         tokens_per_s=sum(one.tokens_per_s for one in known.replicas.replicas),
         mean_reward=sum(rewards) / len(rewards) if rewards else None,
         path_ns=known.path.totals,
+        train_ns=known.trainer.train_ns,
+    )
+
+
+def outline(facts: StepFacts) -> StepSummary:
+    """Give what can be said of a step without its sessions, which is all that history needs."""
+    phase_ns = sum(phase.total_ns for phase in facts.phases)
+    return StepSummary(
+        step=facts.span.step,
+        wall_ns=facts.wall_ns,
+        is_open=facts.span.end_ns is None,
         phase_shares={
             name: total / phase_ns for name, total in _by_phase(facts).items() if phase_ns
         },
         p95_ns={service_key(phase.name, phase.detail): phase.p95_ns for phase in facts.phases},
-        train_ns=known.trainer.train_ns,
     )
 
 

@@ -71,7 +71,7 @@ def _lengths(source: Source, scope: StepScope) -> tuple[_Lengths, list[str]]:
             duration_ns FROM spans
         WHERE (kind = 'session' OR kind = 'phase') AND end_ns IS NOT NULL AND status <> 'lost'
             AND session_id IS NOT NULL AND {where}
-        ORDER BY name, start_ns, span_id"""  # noqa: S608
+        ORDER BY name, start_ns, span_id"""
     columns = source.query(sql, **values).to_pydict()
     lengths: _Lengths = {}
     for name, key, length in zip(*columns.values(), strict=True):
@@ -153,7 +153,7 @@ def _details(source: Source, scope: StepScope) -> dict[int, set[tuple[str, str]]
     where, values = in_scope(scope, "session_id")
     sql = f"""
         SELECT DISTINCT session_id, name, detail FROM phases
-        WHERE detail IS NOT NULL AND session_id IS NOT NULL AND {where}"""  # noqa: S608
+        WHERE detail IS NOT NULL AND session_id IS NOT NULL AND {where}"""
     found: dict[int, set[tuple[str, str]]] = {}
     columns = source.query(sql, **values).to_pydict()
     for session_id, name, detail in zip(*columns.values(), strict=True):

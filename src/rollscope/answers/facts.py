@@ -13,18 +13,22 @@ from rollscope.analysis.rows import PhaseTotal, SessionRow, SpanRow, StepFacts
 from rollscope.answers.rows import (
     add_tokens,
     event_rows,
+    in_batches,
     process_rows,
     session_rows,
     span_rows,
 )
 from rollscope.answers.source import Source, fetch
+from rollscope.store.dialect import Value
 
 __all__ = ["SLOTS_GAUGE", "SessionSpans", "gather_steps"]
 
 SLOTS_GAUGE: Final = "slots"
 """The gauge with which a pool declares its slots, its label `pool` naming the pool."""
-_LIKELY_ON_PATH: Final = 6
-"""Sessions of a step whose spans are fetched ahead, the last to end first."""
+_LIKELY_ASKED: Final = 12
+_LIKELY_SHARE: Final = 0.05
+"""Sessions of a step whose spans are fetched ahead, the last to end: the path leads through them,
+and a tail that more of them hold is not put down to single ones."""
 _MOST_FOR_CAPACITY: Final = 300_000
 """Sessions that are looked at to find the most that ever ran at once."""
 
@@ -40,27 +44,48 @@ class SessionSpans:
         self._source = source
         self._known: dict[int, list[SpanRow]] = {}
 
-    def prefetch(self, session_ids: Iterable[int]) -> None:
+    def prefetch(self, sessions: Sequence[SessionRow]) -> None:
         """Fetch the spans of several sessions at once."""
-        wanted = [one for one in session_ids if one not in self._known]
+        wanted = [one for one in sessions if one.span_id not in self._known]
         if not wanted:
             return
-        for session_id in wanted:
-            self._known[session_id] = []
+        low = min(one.start_ns for one in wanted)
+        high = max(self._source.now_ns if one.end_ns is None else one.end_ns for one in wanted)
         chosen = self._source.dialect.is_in("session_id", "$ids")
-        for span in span_rows(self._source, chosen, ids=wanted):
+        for ids in in_batches([one.span_id for one in wanted]):
+            self._fetch(
+                ids,
+                f"{chosen} AND start_ns BETWEEN $low AND $high",
+                ids=ids,
+                low=low,
+                high=high,
+            )
+
+    def _fetch(self, session_ids: Sequence[int], where: str, **values: Value) -> None:
+        for session_id in session_ids:
+            self._known[session_id] = []
+        for span in span_rows(self._source, where, **values):
             if span.session_id is not None and span.span_id != span.session_id:
                 self._known[span.session_id].append(span)
 
     def __call__(self, session_id: int) -> Sequence[SpanRow]:
         """Give the spans of one session, itself not among them."""
         if session_id not in self._known:
-            self.prefetch([session_id])
+            self._fetch([session_id], "session_id = $id", id=session_id)
         return self._known[session_id]
 
 
-def gather_steps(source: Source, first: int, last: int) -> tuple[list[StepFacts], SpansOf]:
+def gather_steps(
+    source: Source, first: int, last: int, *, outlined_before: int | None = None
+) -> tuple[list[StepFacts], SpansOf]:
     """Gather the steps with these numbers, both included.
+
+    Args:
+        source: The run.
+        first: The first step.
+        last: The last step.
+        outlined_before: Steps before this one come without their sessions, which is all that
+            history needs.
 
     Returns:
         The steps in order, and what gives the spans of a session.
@@ -70,13 +95,14 @@ def gather_steps(source: Source, first: int, last: int) -> tuple[list[StepFacts]
     if not spans:
         return [], spans_of
     now_ns = source.now_ns
-    low = min(span.start_ns for span in spans)
-    high = max(now_ns if span.end_ns is None else span.end_ns for span in spans)
+    detailed = [span for span in spans if (span.step or 0) >= (outlined_before or 0)] or spans[-1:]
+    low = min(span.start_ns for span in detailed)
+    high = max(now_ns if span.end_ns is None else span.end_ns for span in detailed)
     sessions = session_rows(
         source,
         "charged_step BETWEEN $first AND $last"
         " OR (start_ns < $high AND (end_ns IS NULL OR end_ns > $low))",
-        first=first,
+        first=detailed[0].step or 0,
         last=last,
         low=low,
         high=high,
@@ -92,7 +118,7 @@ def gather_steps(source: Source, first: int, last: int) -> tuple[list[StepFacts]
         source, "name = $name AND time_ns <= $high", name=PUBLISHED_EVENT, high=high
     )
     trainer = _trainer_spans(source, spans, first, last)
-    phases = _phase_totals(source, sessions, first, last)
+    phases = _phase_totals(source, first, last)
     processes = process_rows(source)
     declared, assumed = _declared_slots(source), _most_at_once(source)
     by_step = defaultdict(list)
@@ -101,6 +127,9 @@ def gather_steps(source: Source, first: int, last: int) -> tuple[list[StepFacts]
     found = []
     around = _Around(sessions, now_ns)
     for span in spans:
+        if span.start_ns < low:
+            found.append(StepFacts(span=span, now_ns=now_ns, phases=phases.get(span.step, [])))
+            continue
         end_ns = now_ns if span.end_ns is None else span.end_ns
         found.append(
             StepFacts(
@@ -117,7 +146,7 @@ def gather_steps(source: Source, first: int, last: int) -> tuple[list[StepFacts]
                 phases=phases.get(span.step, []),
             )
         )
-    spans_of.prefetch(_likely_on_path(found))
+    spans_of.prefetch(_likely_asked(found))
     return found, spans_of
 
 
@@ -164,14 +193,8 @@ def _trainer_spans(
     return below
 
 
-def _phase_totals(
-    source: Source, sessions: Sequence[SessionRow], first: int, last: int
-) -> dict[int | None, list[PhaseTotal]]:
+def _phase_totals(source: Source, first: int, last: int) -> dict[int | None, list[PhaseTotal]]:
     """Add up the measured phases of each step by name and detail."""
-    if not sessions:
-        return {}
-    low = min(session.start_ns for session in sessions)
-    high = max(source.now_ns if one.end_ns is None else one.end_ns for one in sessions)
     sql = f"""
         SELECT s.charged_step AS step, p.name AS name, p.detail AS detail, count(*) AS count,
             sum(p.duration_ns) AS total_ns, {source.dialect.rank("p.duration_ns", 95)} AS p95_ns,
@@ -182,11 +205,10 @@ def _phase_totals(
             WHERE charged_step BETWEEN $first AND $last
         ) AS s ON p.session_id = s.session_id
         WHERE p.end_ns IS NOT NULL AND p.status <> 'lost'
-            AND p.start_ns >= $low AND p.start_ns <= $high
         GROUP BY s.charged_step, p.name, p.detail
-        ORDER BY step, total_ns DESC, name, detail"""  # noqa: S608
+        ORDER BY step, total_ns DESC, name, detail"""
     totals: dict[int | None, list[PhaseTotal]] = {}
-    for row in fetch(source, _StepPhase, sql, first=first, last=last, low=low, high=high):
+    for row in fetch(source, _StepPhase, sql, first=first, last=last):
         values = {name: getattr(row, name) for name in PhaseTotal.__struct_fields__}
         totals.setdefault(row.step, []).append(PhaseTotal(**values))
     return totals
@@ -195,7 +217,7 @@ def _phase_totals(
 def _declared_slots(source: Source) -> dict[str, int]:
     """Give the slots that pools declare, the latest declaration counting."""
     latest = source.dialect.arg_max("value", "time_ns", "process")
-    sql = f"SELECT labels, {latest} AS slots FROM metrics WHERE name = $name GROUP BY labels"  # noqa: S608
+    sql = f"SELECT labels, {latest} AS slots FROM metrics WHERE name = $name GROUP BY labels"
     slots: dict[str, int] = {}
     for row in source.query(sql, name=SLOTS_GAUGE).to_pylist():
         labels = msgspec.json.decode(row["labels"], type=dict[str, str])
@@ -219,7 +241,7 @@ def _most_at_once(source: Source) -> dict[str, int]:
                 PARTITION BY pool ORDER BY at_ns, change ROWS UNBOUNDED PRECEDING
             ) AS running FROM edges
         )
-        SELECT coalesce(pool, '') AS pool, max(running) AS most FROM counts GROUP BY pool"""  # noqa: S608
+        SELECT coalesce(pool, '') AS pool, max(running) AS most FROM counts GROUP BY pool"""
     return {row["pool"]: int(row["most"]) for row in source.query(sql).to_pylist()}
 
 
@@ -242,10 +264,11 @@ def _overlaps(span: SpanRow, low: int, high: int) -> bool:
     return span.start_ns < high and (span.end_ns is None or span.end_ns > low)
 
 
-def _likely_on_path(steps: Iterable[StepFacts]) -> list[int]:
-    likely: list[int] = []
+def _likely_asked(steps: Iterable[StepFacts]) -> list[SessionRow]:
+    likely: list[SessionRow] = []
     for step in steps:
         ended = [one for one in step.sessions if one.end_ns is not None]
         ended.sort(key=lambda one: one.end_ns or 0)
-        likely += [one.span_id for one in ended[-_LIKELY_ON_PATH:]]
+        most = max(_LIKELY_ASKED, int(len(ended) * _LIKELY_SHARE) + 1)
+        likely += ended[-most:]
     return likely

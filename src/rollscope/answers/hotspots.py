@@ -66,7 +66,7 @@ def find_hotspots(
         FROM spans AS s {join}
         WHERE {where}
         GROUP BY s.path, {parent}, {group}
-        ORDER BY path, parent_path, "group" """  # noqa: S608
+        ORDER BY path, parent_path, "group" """
     totals = fetch(source, PathTotal, sql, now=source.now_ns, **values)
     for total in totals:
         if total.count < NEEDED_FOR_P95:

@@ -115,7 +115,7 @@ def phases(source: Source, scope: StepScope, by: Grouping = "name") -> Phases:
         FROM phases AS p LEFT JOIN processes AS w ON p.process = w.process
         WHERE {where}
         GROUP BY p.name, {group}
-        ORDER BY total_ns DESC, name, "group" """  # noqa: S608
+        ORDER BY total_ns DESC, name, "group" """
     lines = [_finish(line) for line in fetch(source, _Line, sql, **values)]
     return Phases(scope=scope.text, grouped_by=by, lines=lines, errors=_error_kinds(source, scope))
 
@@ -140,14 +140,14 @@ def _error_kinds(source: Source, scope: StepScope) -> list[ErrorKind]:
             min(end_ns) AS first_ns, max(end_ns) AS last_ns, min(step) AS first_step
         FROM spans WHERE status = 'error' AND {where}
         GROUP BY coalesce({kind}, 'unknown'), name
-        ORDER BY count DESC, kind, name LIMIT 100"""  # noqa: S608
+        ORDER BY count DESC, kind, name LIMIT 100"""
     found = []
     for row in source.query(sql, **values).to_pylist():
         sql = f"""
             SELECT span_id, session_id, coalesce(reason, 'unknown') AS reason FROM spans
             WHERE status = 'error' AND name = $name AND end_ns = $first_ns
                 AND coalesce({kind}, 'unknown') = $kind AND {where}
-            ORDER BY span_id LIMIT 1"""  # noqa: S608
+            ORDER BY span_id LIMIT 1"""
         example = source.query(
             sql, name=row["name"], kind=row["kind"], first_ns=row["first_ns"], **values
         ).to_pylist()[0]
@@ -176,7 +176,7 @@ def phase_unions(
         sql = f"""
             SELECT session_id, name, start_ns, coalesce(end_ns, $now) AS end_ns FROM phases
             WHERE {source.dialect.is_in("session_id", "$ids")}
-                AND start_ns >= $low AND start_ns <= $high"""  # noqa: S608
+                AND start_ns >= $low AND start_ns <= $high"""
         columns = source.query(sql, ids=ids, now=now_ns, low=low, high=high).to_pydict()
         for session_id, name, start, end in zip(*columns.values(), strict=True):
             intervals.setdefault((session_id, name), []).append((start, end))

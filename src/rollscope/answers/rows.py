@@ -14,6 +14,7 @@ __all__ = [
     "SPAN_COLUMNS",
     "add_tokens",
     "event_rows",
+    "in_batches",
     "process_rows",
     "session_attrs",
     "session_rows",
@@ -40,25 +41,25 @@ _MANY: Final = 20_000
 
 def session_rows(source: Source, where: str, **values: Value) -> list[SessionRow]:
     """Give the sessions that a condition of ours holds for, in order of their start."""
-    sql = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE {where} ORDER BY start_ns, session_id"  # noqa: S608
+    sql = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE {where} ORDER BY start_ns, session_id"
     return fetch(source, SessionRow, sql, **values)
 
 
 def span_rows(source: Source, where: str, **values: Value) -> list[SpanRow]:
     """Give the spans that a condition of ours holds for, in order of their start."""
-    sql = f"SELECT {SPAN_COLUMNS} FROM spans WHERE {where} ORDER BY start_ns, span_id"  # noqa: S608
+    sql = f"SELECT {SPAN_COLUMNS} FROM spans WHERE {where} ORDER BY start_ns, span_id"
     return fetch(source, SpanRow, sql, **values)
 
 
 def event_rows(source: Source, where: str, **values: Value) -> list[EventRow]:
     """Give the events that a condition of ours holds for, in order of time."""
-    sql = f"SELECT {_EVENT_COLUMNS} FROM events WHERE {where} ORDER BY time_ns, event_id"  # noqa: S608
+    sql = f"SELECT {_EVENT_COLUMNS} FROM events WHERE {where} ORDER BY time_ns, event_id"
     return fetch(source, EventRow, sql, **values)
 
 
 def process_rows(source: Source) -> list[ProcessRow]:
     """Give every process."""
-    sql = f"SELECT {_PROCESS_COLUMNS} FROM processes ORDER BY started_ns, process"  # noqa: S608
+    sql = f"SELECT {_PROCESS_COLUMNS} FROM processes ORDER BY started_ns, process"
     return fetch(source, ProcessRow, sql)
 
 
@@ -79,7 +80,7 @@ def add_tokens(source: Source, sessions: Sequence[SessionRow]) -> None:
             FROM phases
             WHERE {source.dialect.is_in("session_id", "$ids")} AND tokens_out IS NOT NULL
                 AND start_ns >= $low AND start_ns < $high
-            GROUP BY session_id"""  # noqa: S608
+            GROUP BY session_id"""
         table = source.query(sql, ids=ids, low=low, high=high)
         for row in table.to_pylist():
             session = silent[row["session_id"]]
@@ -101,13 +102,13 @@ def session_attrs(source: Source, sessions: Sequence[SessionRow]) -> None:
     decode = msgspec.json.decode
     for ids in in_batches(list(by_id)):
         chosen = source.dialect.is_in("session_id", "$ids")
-        sql = f"SELECT session_id, attrs FROM sessions WHERE {chosen}"  # noqa: S608
+        sql = f"SELECT session_id, attrs FROM sessions WHERE {chosen}"
         for row in source.query(sql, ids=ids).to_pylist():
             by_id[row["session_id"]].attrs = _plain(decode(row["attrs"]))
         chosen = source.dialect.is_in("span_id", "$ids")
         sql = f"""
             SELECT span_id, facts FROM facts WHERE {chosen}
-            ORDER BY time_ns, process, number"""  # noqa: S608
+            ORDER BY time_ns, process, number"""
         for row in source.query(sql, ids=ids).to_pylist():
             by_id[row["span_id"]].attrs |= _plain(decode(row["facts"]))
 

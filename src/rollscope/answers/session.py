@@ -190,7 +190,7 @@ def _events(source: Source, session_id: int) -> list[EventDetail]:
 
 def _stacks(source: Source, session_id: int, spans: list[SpanRow]) -> list[StackDetail]:
     chosen = source.dialect.is_in("span_id", "$ids")
-    sql = f"SELECT span_id, time_ns, task, frames FROM stacks WHERE {chosen} ORDER BY time_ns"  # noqa: S608
+    sql = f"SELECT span_id, time_ns, task, frames FROM stacks WHERE {chosen} ORDER BY time_ns"
     ids = [session_id, *(span.span_id for span in spans)]
     return [
         StackDetail(

@@ -11,7 +11,7 @@ from rollscope.analysis.eta import Eta, estimate_end
 from rollscope.analysis.ranks import median
 from rollscope.analysis.rows import SessionRow, StepFacts
 from rollscope.analysis.staleness import Staleness, staleness
-from rollscope.analysis.steps import StepParts, StepSummary, analyse_step, summarise
+from rollscope.analysis.steps import StepParts, StepSummary, analyse_step, outline, summarise
 from rollscope.analysis.stuck import StuckRow
 from rollscope.analysis.verdict import HISTORY_STEPS, Verdict, judge_step
 from rollscope.analysis.whatif import WhatIf, replay_step
@@ -25,8 +25,11 @@ from rollscope.errors import CommandError
 
 __all__ = ["StepAnswer", "StepLine", "Steps", "one_step", "steps"]
 
-_LAST_STEPS: Final = 20
+_LAST_STEPS: Final = 10
 """How many steps are listed where none are asked for."""
+_ETA_STEPS: Final = 5
+_OUTLINED_STEPS: Final = 20
+"""How many steps before those are looked at for what is usual and what changed."""
 
 
 class StepLine(msgspec.Struct, kw_only=True):
@@ -77,23 +80,27 @@ def steps(source: Source, scope: StepScope | None = None, *, most: int = _LAST_S
     lines: list[StepLine] = []
     history: list[StepSummary] = []
     if chosen:
-        earlier = [number for number in numbers if number < chosen[0]][-HISTORY_STEPS:]
-        gathered, spans_of = gather_steps(source, (earlier or chosen)[0], chosen[-1])
+        earlier = [number for number in numbers if number < chosen[0]][-_OUTLINED_STEPS:]
+        gathered, spans_of = gather_steps(
+            source, (earlier or chosen)[0], chosen[-1], outlined_before=chosen[0]
+        )
         judged = stuck(source) if any(one.span.end_ns is None for one in gathered) else None
         for facts in gathered:
+            if facts.span.step is None or facts.span.step < chosen[0]:
+                history.append(outline(facts))
+                continue
             parts = analyse_step(facts, spans_of)
             summary = summarise(facts, spans_of, parts)
-            if facts.span.step is not None and facts.span.step >= chosen[0]:
-                verdict = judge_step(
-                    facts,
-                    spans_of,
-                    history=history,
-                    parts=parts,
-                    stuck=_stuck_of(facts, judged),
-                    stalls=loop_stalls(source, facts.start_ns, facts.end_ns),
-                )
-                change = _change(summary, history)
-                lines.append(StepLine(summary=summary, change=change, verdict=verdict))
+            verdict = judge_step(
+                facts,
+                spans_of,
+                history=history,
+                parts=parts,
+                stuck=_stuck_of(facts, judged),
+                stalls=loop_stalls(source, facts.start_ns, facts.end_ns),
+            )
+            change = _change(summary, history)
+            lines.append(StepLine(summary=summary, change=change, verdict=verdict))
             history.append(summary)
     unassigned = source.query("SELECT count(*) AS n FROM sessions WHERE charged_step IS NULL")
     return Steps(
@@ -126,17 +133,13 @@ def _stuck_of(facts: StepFacts, judged: Stuck | None) -> list[StuckRow]:
 
 
 def _series(summaries: Sequence[StepSummary]) -> dict[str, list[tuple[int, float | None]]]:
-    """Give what is followed from step to step."""
+    """Give what is followed from step to step, as far as steps that are only outlined tell it."""
     series: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
     for one in summaries:
         if one.step is None or one.is_open:
             continue
         values: dict[str, float | None] = {
             "wall": one.wall_ns / 1e9,
-            "tail": one.tail_wall_ns / 1e9,
-            "tokens/s": one.tokens_per_s,
-            "errors": float(one.outcomes.get("failed", 0) + one.outcomes.get("timeout", 0)),
-            "lag": None if one.lag_p50 is None else float(one.lag_p50),
             **{f"share of {name}": share for name, share in one.phase_shares.items()},
         }
         for name, value in values.items():
@@ -155,8 +158,10 @@ def one_step(source: Source, number: int) -> StepAnswer:
         known = f"it has {numbers[0]} to {numbers[-1]}" if numbers else "it records none"
         raise CommandError(f"the run has no step {number}; {known}")
     earlier = [one for one in numbers if one < number][-HISTORY_STEPS:]
-    gathered, spans_of = gather_steps(source, (earlier or [number])[0], number)
-    history = [summarise(facts, spans_of) for facts in gathered[:-1]]
+    gathered, spans_of = gather_steps(
+        source, (earlier or [number])[0], number, outlined_before=number
+    )
+    history = [outline(facts) for facts in gathered[:-1]]
     facts = gathered[-1]
     parts = analyse_step(facts, spans_of)
     judged = stuck(source) if facts.span.end_ns is None else None
@@ -177,7 +182,7 @@ def one_step(source: Source, number: int) -> StepAnswer:
             facts.sessions, facts.events, phase_unions(source, list(by_id), facts.sessions)
         ),
         what_if=replay_step(facts),
-        eta=_eta(facts, gathered[:-1], history) if facts.span.end_ns is None else None,
+        eta=_eta(source, facts, earlier) if facts.span.end_ns is None else None,
         holders=[by_id[one] for one in parts.tail.holders if one in by_id],
         slowest=slowest[:10],
     )
@@ -187,19 +192,23 @@ def _length(session: SessionRow, now_ns: int) -> int:
     return (now_ns if session.end_ns is None else session.end_ns) - session.start_ns
 
 
-def _eta(facts: StepFacts, earlier: Sequence[StepFacts], history: Sequence[StepSummary]) -> Eta:
+def _eta(source: Source, facts: StepFacts, earlier: Sequence[int]) -> Eta:
+    """Estimate when the step ends, from the steps just before it."""
+    before: list[StepFacts] = []
+    history: list[StepSummary] = []
+    if earlier:
+        before, spans_of = gather_steps(source, earlier[-_ETA_STEPS:][0], earlier[-1])
+        history = [summarise(one, spans_of) for one in before]
     lengths = [
         one.end_ns - one.start_ns
-        for step in earlier[-5:]
+        for step in before
         for one in step.sessions
         if one.is_measured and one.end_ns is not None
     ]
-    after = [one.train_ns + one.sync_ns for one in history[-HISTORY_STEPS:]]
-    usual = [one.sessions for one in history[-HISTORY_STEPS:]]
-    expected = median(usual) if usual else len(facts.sessions)
+    expected = median([one.sessions for one in history]) if history else len(facts.sessions)
     return estimate_end(
         facts,
         lengths,
         waiting=max(expected - len(facts.sessions), 0),
-        after_ns=median(after) if after else 0,
+        after_ns=median([one.train_ns + one.sync_ns for one in history]) if history else 0,
     )

@@ -96,7 +96,7 @@ def _references(source: Source, spans: list[SpanRow]) -> dict[tuple[str, str | N
             FROM spans
             WHERE {source.dialect.is_in("name", "$names")} AND end_ns IS NOT NULL
                 AND status <> 'lost' AND start_ns >= $since
-            GROUP BY {columns}"""  # noqa: S608
+            GROUP BY {columns}"""
         for row in fetch(source, _Finished, sql, names=names, since=since_ns):
             found[row.name, row.detail] = Reference(row.count, row.p99_ns, row.max_ns)
     return found
@@ -104,7 +104,7 @@ def _references(source: Source, spans: list[SpanRow]) -> dict[tuple[str, str | N
 
 def _since(source: Source) -> int:
     """Give since when spans count: the last five steps, or half an hour if that is longer."""
-    sql = f"SELECT start_ns FROM steps ORDER BY start_ns DESC LIMIT {_RECENT_STEPS}"  # noqa: S608
+    sql = f"SELECT start_ns FROM steps ORDER BY start_ns DESC LIMIT {_RECENT_STEPS}"
     starts = source.query(sql)["start_ns"].to_pylist()
     return int(min([source.now_ns - _RECENT_NS, *starts]))
 
@@ -124,7 +124,7 @@ def _progress(source: Source, sessions: list[SessionRow]) -> dict[int, int]:
             WHERE {chosen} AND start_ns >= $since
             UNION ALL
             SELECT session_id, time_ns AS at_ns FROM events WHERE {chosen} AND time_ns >= $since
-        ) AS signs GROUP BY session_id"""  # noqa: S608
+        ) AS signs GROUP BY session_id"""
     rows = source.query(sql, **values).to_pylist()  # type: ignore[arg-type]
     return {row["session_id"]: row["at_ns"] for row in rows}
 
@@ -136,7 +136,7 @@ def _stacks(source: Source, spans: list[SpanRow]) -> dict[int, Stack]:
     chosen = source.dialect.is_in("span_id", "$ids")
     sql = f"""
         SELECT span_id, max(time_ns) AS time_ns, {latest} AS frames FROM stacks
-        WHERE {chosen} GROUP BY span_id"""  # noqa: S608
+        WHERE {chosen} GROUP BY span_id"""
     rows = source.query(sql, ids=[span.span_id for span in spans]).to_pylist()
     return {
         row["span_id"]: (row["time_ns"], msgspec.json.decode(row["frames"], type=list[str]))

@@ -2,13 +2,19 @@
 
 Queries are templates: Python functions that take a dialect and give SQL. Values never become part
 of that SQL: they are bound by name, written `$name`.
+
+One thing cannot be spelled away: a result column that is named like a column it is computed from.
+Both engines read the name as the source's column in WHERE and GROUP BY, but in ORDER BY DuckDB takes
+the result and ClickHouse the source. Give such a result a name of its own to order by it.
 """
 
 import re
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-__all__ = ["CLICKHOUSE", "DUCKDB", "Dialect", "bind_clickhouse"]
+from rollscope.errors import QueryError
+
+__all__ = ["CLICKHOUSE", "DUCKDB", "Dialect", "bind_clickhouse", "clickhouse_text"]
 
 Value = int | float | str | bool | list[int] | list[str]
 
@@ -53,7 +59,9 @@ class _DuckDB:
         return f"CAST({number} AS VARCHAR)"
 
     def json_text(self, column: str, key: str) -> str:
-        return f"json_extract_string({column}, '$.' || json_quote({key}))"
+        # A pointer, since a path gives `*` and the empty name another meaning.
+        pointer = f"'/' || replace(replace({key}, '~', '~0'), '/', '~1')"
+        return f"json_extract_string({column}, {pointer})"
 
     def json_number(self, column: str, key: str) -> str:
         return f"TRY_CAST({self.json_text(column, key)} AS DOUBLE)"
@@ -63,36 +71,76 @@ class _ClickHouse:
     name = "clickhouse"
 
     def rank(self, value: str, percent: int) -> str:
-        # quantileExact takes the next higher rank where the rank is a whole number.
-        kept = f"groupArray({value})"  # leaves nulls out
-        place = f"greatest(intDiv({percent} * count({value}) + 99, 100), 1)"
-        return f"if(count({value}) = 0, NULL, arraySort({kept})[{place}])"
+        # quantileExact takes the next higher rank where the rank is a whole number. A level that is
+        # lower by less than any two ranks differ (up to 10 billion rows) takes the right one.
+        level = max(percent / 100 - 1e-12, 0)
+        return f"quantileExactOrNull({level!r})({value})"
 
     def arg_max(self, value: str, *order: str) -> str:
         return f"argMaxIf({value}, tuple({', '.join(order)}), {value} IS NOT NULL)"
 
     def is_in(self, column: str, values: str) -> str:
-        return f"has({values}, {column})"
+        return f"{column} IN {values}"
 
     def text_of(self, number: str) -> str:
         return f"toString({number})"
 
     def json_text(self, column: str, key: str) -> str:
-        return f"JSONExtract({column}, {key}, 'Nullable(String)')"
+        # Written again by ClickHouse, a whole floating point number loses its fraction.
+        kind, raw = f"JSONType({column}, {key})", f"JSONExtractRaw({column}, {key})"
+        whole = f"{kind} = 'Double' AND NOT match({raw}, '[.en]')"
+        return (
+            f"multiIf({kind} = 'String', JSONExtractString({column}, {key}), {kind} = 'Null', NULL, "
+            f"{whole}, concat({raw}, '.0'), {raw})"
+        )
 
     def json_number(self, column: str, key: str) -> str:
-        return f"JSONExtract({column}, {key}, 'Nullable(Float64)')"
+        return f"toFloat64OrNull(trimBoth({self.json_text(column, key)}))"
 
 
 DUCKDB: Final[Dialect] = _DuckDB()
 CLICKHOUSE: Final[Dialect] = _ClickHouse()
 
-_PARAMETER: Final = re.compile(r"\$([a-z_]+)")
+_PARAMETER: Final = re.compile(r"\$([a-z_][a-z0-9_]*)")
+_ESCAPES: Final = str.maketrans(
+    {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r", "\b": r"\b", "\f": r"\f", "\0": r"\0"}
+)
 
 
 def bind_clickhouse(sql: str, values: Mapping[str, Value]) -> str:
-    """Rewrite `$name` as ClickHouse wants its bound values: with their type."""
-    return _PARAMETER.sub(lambda match: f"{{{match[1]}:{_type_of(values[match[1]])}}}", sql)
+    """Rewrite `$name` as ClickHouse wants its bound values: with their type.
+
+    Raises:
+        QueryError: A value is missing.
+    """
+
+    def placeholder(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in values:
+            raise QueryError(f"the query names ${name}, but no value is given for it")
+        return f"{{{name}:{_type_of(values[name])}}}"
+
+    return _PARAMETER.sub(placeholder, sql)
+
+
+def clickhouse_text(value: Value) -> str:
+    """Write a value as ClickHouse reads that of a parameter, over HTTP and in process."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return value.translate(_ESCAPES)
+        case list():
+            return f"[{','.join(_item_text(item) for item in value)}]"
+        case _:
+            return repr(value)
+
+
+def _item_text(item: int | str) -> str:
+    if isinstance(item, int):
+        return str(item)
+    quoted = item.translate(_ESCAPES).replace("'", r"\'")
+    return f"'{quoted}'"
 
 
 def _type_of(value: Value) -> str:
@@ -105,5 +153,9 @@ def _type_of(value: Value) -> str:
             return "Float64"
         case str():
             return "String"
-        case list():
-            return "Array(String)" if value and isinstance(value[0], str) else "Array(UInt64)"
+        case []:
+            return "Array(Nothing)"
+        case [str(), *_]:
+            return "Array(String)"
+        case _:
+            return "Array(Int64)" if min(value) < 0 else "Array(UInt64)"

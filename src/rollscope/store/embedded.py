@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from rollscope.errors import StoreError
-from rollscope.store.clocks import Offset, estimate_offsets
+from rollscope.store.clocks import Offset
 from rollscope.store.dialect import DUCKDB, Dialect, Value
 from rollscope.store.processes import drop_table, process_table
 from rollscope.store.schema import TABLES
@@ -139,7 +139,7 @@ class RunStore:
 
     def _show(self) -> None:
         """Let the views show the segments and the tail as they are now."""
-        self.offsets = estimate_offsets(self._sealer)
+        self.offsets = self._sealer.offsets()
         for name, table in self._tables().items():
             self._connection.register(name, table)
         viewed = (self._files(), self._is_moved)
@@ -185,9 +185,9 @@ class RunStore:
     def _raw_sql(self, name: str) -> str:
         segments = [s for s in self._sealer.manifest.segments if s.table == name]
         columns = ", ".join(f'"{column}"' for column in TABLES[name].names)
-        parts = [f"SELECT {columns} FROM tail_{name}"]  # noqa: S608
+        parts = [f"SELECT {columns} FROM tail_{name}"]
         if name == "spans":
-            parts.append(f"SELECT {columns} FROM open_spans")  # noqa: S608
+            parts.append(f"SELECT {columns} FROM open_spans")
         if segments:
             parts.insert(0, self._sealed_sql(name, segments))
         return " UNION ALL ".join(parts)
@@ -199,7 +199,7 @@ class RunStore:
         older = any(segment.schema < segments[-1].schema for segment in segments)
         source = f"read_parquet([{files}], union_by_name = {str(older).lower()})"
         columns = ", ".join(f'"{column}"' for column in TABLES[name].names)
-        return f"SELECT {columns} FROM {source}"  # noqa: S608
+        return f"SELECT {columns} FROM {source}"
 
     def explain(self, sql: str, **values: Any) -> str:
         """Say how a query would be run."""

@@ -151,7 +151,7 @@ def _scope_columns(scopes: list[ScopeRow]) -> dict[str, pa.Array]:
     }
 
 
-def _numbers(values: Any) -> pa.Array:
+def _numbers(values: Sequence[object]) -> pa.Array:
     try:
         return pa.array(values, pa.int64())
     except (OverflowError, pa.ArrowInvalid):  # a program may call anything its step

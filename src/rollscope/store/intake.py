@@ -210,6 +210,21 @@ class Intake:
             log.follower.problems.append(problem)
 
     @property
+    def host_of(self) -> dict[int, str]:
+        """Which host each process ran on."""
+        return {
+            ledger.process: ledger.state.header.host
+            for ledger in self.ledgers.values()
+            if ledger.state.header is not None
+        }
+
+    def hosts(self) -> list[str]:
+        """Give all hosts; the first is the trainer's, if it says so, else the first to start."""
+        headers = [one.state.header for one in self.ledgers.values() if one.state.header]
+        headers.sort(key=lambda one: (one.role != "trainer", one.started_ns, one.host))
+        return list(dict.fromkeys(header.host for header in headers))
+
+    @property
     def problems(self) -> list[str]:
         """What is wrong with the logs, in sentences."""
         return [problem for log in self._logs.values() for problem in log.follower.problems]

@@ -5,7 +5,7 @@ change, so it is small however long the process runs, and it can be stored and t
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import numpy as np

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from rollscope.errors import UnknownSchema
+from rollscope.store.clocks import ClockBounds
 from rollscope.store.intake import IntakeState
 from rollscope.store.schema import SEGMENT_SCHEMA
 from rollscope.store.segments import SEGMENT_SUFFIX, Segment
@@ -43,6 +44,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     """The file that says how far the logs have been taken in."""
     removed_rows: int = 0
     """Spans that retention has removed so far."""
+    clock_bounds: ClockBounds = {}
 
 
 class Loaded(msgspec.Struct):

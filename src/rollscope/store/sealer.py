@@ -10,6 +10,13 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
+from rollscope.store.clocks import (
+    ClockBounds,
+    Offset,
+    estimate_offsets,
+    find_bounds,
+    merge_bound,
+)
 from rollscope.store.intake import Intake, IntakeState
 from rollscope.store.manifest import Manifest, Shelf
 from rollscope.store.schema import TABLES, empty_table
@@ -26,6 +33,7 @@ _WORTH_SEALING: Final = 20_000
 _MOST_UNSEALED: Final = 8 * SEAL_ROWS
 """Where following stops if segments cannot be written: memory is not for keeping runs."""
 _RETRY_S: Final = 30.0
+_CLOCKS_EVERY_S: Final = 5.0
 
 Progress = Callable[[int, int], None]
 """Told how many bytes of the logs have been taken in, and how many there are."""
@@ -58,8 +66,10 @@ class Sealer:
         self.manifest = Manifest(number=0)
         self.intake = Intake(run)
         self.tail: dict[str, list[pa.Table]] = {}
+        self.clock_bounds: ClockBounds = {}
         self._last_seal = time.monotonic()
         self._retry_at = 0.0
+        self._clocks_at = 0.0
         self._load()
 
     def _load(self) -> None:
@@ -74,6 +84,9 @@ class Sealer:
             if damaged:
                 state = self._give_up(damaged, state)
         self.intake = Intake(self.run, state)
+        self.clock_bounds = {
+            later: dict(befores) for later, befores in self.manifest.clock_bounds.items()
+        }
 
     def give_up_damaged(self) -> None:
         """Look at every segment whole, set aside what is damaged, and go on without it."""
@@ -125,13 +138,29 @@ class Sealer:
                 self.tail[name] += tables
             if progress is not None:
                 progress(*self.intake.total_bytes())
-            if self.unsealed_rows >= SEAL_ROWS and not self.seal():
-                if self.unsealed_rows > _MOST_UNSEALED:
-                    break
+            is_full = self.unsealed_rows >= SEAL_ROWS
+            if is_full and not self.seal() and self.unsealed_rows > _MOST_UNSEALED:
+                break
+        is_small = self.unsealed_rows < _WORTH_SEALING
+        if found and (is_small or time.monotonic() - self._clocks_at > _CLOCKS_EVERY_S):
+            self._bound_clocks()
         is_due = time.monotonic() - self._last_seal > _SEAL_AFTER_S
         if is_due and self.unsealed_rows >= _WORTH_SEALING:
             self.seal()
         return found
+
+    def _bound_clocks(self) -> None:
+        """Learn of the hosts' clocks from what is in memory: causes and effects, side by side."""
+        self._clocks_at = time.monotonic()
+        spans = [*self.tail["spans"], self.intake.open_rows()]
+        found = find_bounds(spans, self.tail["facts"], self.intake.host_of)
+        for later, befores in found.items():
+            for earlier, least in befores.items():
+                merge_bound(self.clock_bounds, later, earlier, least)
+
+    def offsets(self) -> dict[str, Offset]:
+        """Give how far the times of each host have to be moved."""
+        return estimate_offsets(self.clock_bounds, self.intake.hosts())
 
     def seal(self) -> bool:
         """Write the tail as segments; False if that was not possible now.
@@ -142,6 +171,7 @@ class Sealer:
             return False
         written: list[Segment] = []
         folder = self.shelf.folder
+        self._bound_clocks()
         try:
             for name, tables in self.tail.items():
                 if tables:
@@ -150,6 +180,7 @@ class Sealer:
                 self.manifest,
                 number=self.manifest.number + 1,
                 segments=[*self.manifest.segments, *written],
+                clock_bounds=self.clock_bounds,
             )
             was_first = self.shelf.publish(following, self.intake.to_state())
         except OSError as error:

@@ -84,7 +84,7 @@ def _sessions(dialect: Dialect, *, is_moved: bool) -> str:
 def _of_kind(kind: str) -> Callable[..., str]:
     def sql(_: Dialect, *, is_moved: bool) -> str:
         del is_moved
-        return f"SELECT * FROM spans WHERE kind = '{kind}'"  # noqa: S608  (a kind of ours)
+        return f"SELECT * FROM spans WHERE kind = '{kind}'"
 
     return sql
 

@@ -139,14 +139,22 @@ class Simulation:
         is_last = step == self.shape.steps - 1
         if is_last and self.shape.dying_process and len(self.workers) > 1:
             self.workers[-1].dies_at = dispatch + 4_000 * _MS
-        ends = [
-            end
-            for task in range(self.shape.tasks_per_step)
-            for end in self._task(step, task, dispatch, is_last=is_last)
-        ]
         scope = Scope(self._trace(), step)
         trainer = self.trainer
         step_id = trainer.next_id()
+        sent = trainer.add(
+            SPAN_CODES["scheduler"],
+            "rollout.dispatch",
+            Scope(self._trace(), step),
+            0,
+            dispatch,
+            dispatch + self.random.randrange(1, 3 * _MS),
+        )
+        ends = [
+            end
+            for task in range(self.shape.tasks_per_step)
+            for end in self._task(step, task, dispatch, sent, is_last=is_last)
+        ]
         batch_ready = max([*ends, start])
         trainer.add(SPAN_CODES["sync"], "batch.wait", scope, step_id, start, batch_ready)
         train_end = batch_ready + self._heavy(3_000, 0.15)
@@ -208,7 +216,9 @@ class Simulation:
                 attrs={"number": number, "tokens": 65_536},
             )
 
-    def _task(self, step: int, number: int, dispatch: int, *, is_last: bool) -> list[int]:
+    def _task(
+        self, step: int, number: int, dispatch: int, sent_by: int, *, is_last: bool
+    ) -> list[int]:
         """Roll out one task and give when its sessions end, those that do."""
         key = f"{('gsm8k', 'swe', 'aime')[number % 3]}/{step * self.shape.tasks_per_step + number}"
         scope = Scope(self._trace(), step, key, f"g{step}-{number}")
@@ -217,7 +227,7 @@ class Simulation:
         ends: list[int] = []
         is_open = False
         for sample in range(self.shape.group_size):
-            start = max(slots[0], dispatch) + self.random.randrange(1, 5 * _MS)
+            start = max(slots[0], dispatch) + self.random.randrange(_MS, 5 * _MS)
             is_stuck = is_last and self._stuck_left > 0 and worker.dies_at is None
             session_id = worker.next_id()
             end = self._session(
@@ -230,13 +240,16 @@ class Simulation:
             elif worker.dies_at is None or end < worker.dies_at:
                 ends.append(end)
                 self._consume(scope.trace_id, session_id, step, end)
+        arrived = dispatch + self.random.randrange(1, _MS)
         last = None if is_open else max(ends, default=dispatch + _MS)
-        worker.add(KIND_CODES[Kind.TASK], "task", scope, 0, dispatch, last, span_id=task_id)
+        code = KIND_CODES[Kind.TASK]
+        worker.add(code, "task", scope, sent_by, arrived, last, span_id=task_id)
         return ends
 
     def _consume(self, trace_id: bytes, session_id: int, step: int, end: int) -> None:
         facts = {"consumed_step": step, "reward": round(self.random.random(), 3)}
-        self.trainer.facts.append(SimFact(trace_id, session_id, end + 50 * _MS, facts))
+        heard = end + self.random.randrange(1, 100 * _MS)
+        self.trainer.facts.append(SimFact(trace_id, session_id, heard, facts))
 
     def _session(
         self,
