@@ -5,6 +5,7 @@ RollscopeError
 ├── NotARunError        a path does not hold a recorded run
 ├── FrameError          bytes are not a valid frame
 │   └── UnknownSchema   the frame was written by a newer Rollscope
+├── FilterError         a filter cannot be read (also a ValueError); points at a character
 ├── StoreError          a run's files cannot be used as they are
 │   └── QueryError      a query cannot be run; the message says why
 ├── MissingExtra        a part of Rollscope is not installed (also an ImportError)
@@ -13,6 +14,7 @@ RollscopeError
 
 __all__ = [
     "CommandError",
+    "FilterError",
     "FrameError",
     "MissingExtra",
     "NotARunError",
@@ -42,6 +44,15 @@ class FrameError(RollscopeError):
 
 class UnknownSchema(FrameError):
     """The frame was written by a newer Rollscope than this one."""
+
+
+class FilterError(RollscopeError, ValueError):
+    """A filter cannot be read; the message says what is allowed, `position` where it goes wrong."""
+
+    def __init__(self, message: str, position: int) -> None:
+        """Keep the character, from 0, that the error points at."""
+        super().__init__(message)
+        self.position = position
 
 
 class StoreError(RollscopeError):

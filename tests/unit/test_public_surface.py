@@ -75,6 +75,7 @@ def test_users_get_exactly_these_names() -> None:
         "init",
         "inject",
         "observe",
+        "open",
         "payload",
         "phase",
         "session",

@@ -17,6 +17,7 @@ import msgspec
 
 from rollscope.analysis.roles import role_of
 from rollscope.analysis.rows import ProcessRow, SessionRow, SpanRow
+from rollscope.errors import FilterError
 from rollscope.model.kinds import Kind, Outcome, Status
 from rollscope.model.refs import span_hex
 
@@ -93,15 +94,6 @@ class Filter(msgspec.Struct, tag="all", frozen=True):
     """Everything has to hold; an empty filter lets everything through."""
 
     terms: tuple[Comparison | Text | Not, ...]
-
-
-class FilterError(ValueError):
-    """A filter cannot be read; the message says what is allowed, `position` where it goes wrong."""
-
-    def __init__(self, message: str, position: int) -> None:
-        """Keep the character, from 0, that the error points at."""
-        super().__init__(message)
-        self.position = position
 
 
 def _fields(*fields: Field) -> dict[str, Field]:

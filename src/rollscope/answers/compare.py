@@ -7,12 +7,15 @@ import msgspec
 
 from rollscope.analysis.compare import PhaseComparison, compare
 from rollscope.analysis.differs import Differences, differences
-from rollscope.analysis.filters import Filter, matches
-from rollscope.analysis.rows import SessionRow, SpanRow
+from rollscope.analysis.filters import Filter
+from rollscope.analysis.rows import SessionRow
+from rollscope.answers.filtering import to_condition
 from rollscope.answers.phases import in_scope, phase_unions
-from rollscope.answers.rows import add_tokens, process_rows, session_attrs, session_rows, span_rows
+from rollscope.answers.rows import add_tokens, session_attrs, session_rows
 from rollscope.answers.scope import StepScope
+from rollscope.answers.sessions import matching_sessions
 from rollscope.answers.source import Source
+from rollscope.store.dialect import Value
 
 __all__ = ["Comparison", "Selection", "compare_runs", "compare_selection", "select_sessions"]
 
@@ -87,41 +90,23 @@ def select_sessions(
     source: Source, scope: StepScope, expression: Filter
 ) -> tuple[list[SessionRow], list[SessionRow]]:
     """Divide the sessions of a scope into those that a filter holds for, and the rest."""
-    condition, values = _charged(scope)
-    sessions = session_rows(source, condition, **values)
+    where, values = _charged(scope)
+    sessions = session_rows(source, where, **values)
     add_tokens(source, sessions)
     session_attrs(source, sessions)
-    processes = {row.process: row for row in process_rows(source)}
-    spans = _spans_by_session(source, scope)
-    chosen: list[SessionRow] = []
-    rest: list[SessionRow] = []
-    for session in sessions:
-        holds = matches(
-            expression,
-            session,
-            spans.get(session.span_id, []),
-            process=processes.get(session.process),
-            now_ns=source.now_ns,
-        )
-        (chosen if holds else rest).append(session)
-    return chosen, rest
+    condition = to_condition(expression, source.dialect, source.now_ns)
+    chosen = {one.span_id for one in matching_sessions(source, where, values, condition)}
+    return (
+        [one for one in sessions if one.span_id in chosen],
+        [one for one in sessions if one.span_id not in chosen],
+    )
 
 
-def _charged(scope: StepScope) -> tuple[str, dict[str, int]]:
+def _charged(scope: StepScope) -> tuple[str, dict[str, Value]]:
     if scope.first is None or scope.last is None:
         return "TRUE", {}
     between = "charged_step BETWEEN $first AND $last"
     return between, {"first": scope.first, "last": scope.last}
-
-
-def _spans_by_session(source: Source, scope: StepScope) -> dict[int, list[SpanRow]]:
-    where, values = in_scope(scope, "session_id")
-    rows = span_rows(source, f"session_id IS NOT NULL AND kind <> 'session' AND {where}", **values)
-    found: dict[int, list[SpanRow]] = {}
-    for row in rows:
-        if row.session_id is not None:
-            found.setdefault(row.session_id, []).append(row)
-    return found
 
 
 def compare_selection(source: Source, scope: StepScope, expression: Filter) -> Selection:
