@@ -1,6 +1,6 @@
 """Attributes as columns: the few that questions are asked about, and all of them as JSON."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ __all__ = ["FIELDS", "PROMOTED", "family_of", "json_column", "read_columns", "wh
 
 _encoder = msgspec.json.Encoder()
 
-Attrs = Mapping[str, Any]
+Attrs = dict[str, Any]
 
 
 def whole_number(value: object) -> int | None:
@@ -109,6 +109,7 @@ def read_columns(
     *,
     places: npt.NDArray[np.int64] | None = None,
     size: int | None = None,
+    names: npt.NDArray[np.int32] | None = None,
 ) -> dict[str, pa.Array]:
     """Read columns from maps, most of which look like many others.
 
@@ -118,32 +119,52 @@ def read_columns(
         types: The types of the columns.
         places: Which rows the maps belong to; every row if not given.
         size: How many rows there are.
+        names: A number for each map; those with the same number probably have the same keys.
     """
     rows = np.arange(len(maps)) if places is None else places
     total = len(maps) if size is None else size
-    shapes = list(map(tuple, maps))
-    numbers = {shape: number for number, shape in enumerate(dict.fromkeys(shapes))}
-    which = np.fromiter(map(numbers.__getitem__, shapes), np.int64, len(shapes))
     found: dict[str, tuple[list[npt.NDArray[np.int64]], list[Any]]] = {}
-    for shape, number in numbers.items():
-        plan = [
-            (column, next(key for key in keys if key in shape), read)
-            for column, (keys, read) in sources.items()
-            if any(key in shape for key in keys)
-        ]
-        if not plan:
-            continue
-        chosen = np.nonzero(which == number)[0]
-        alike = [maps[row] for row in chosen.tolist()]
-        for column, key, read in plan:
-            values = _read_alike(list(map(itemgetter(key), alike)), read)
+    for shape, chosen, alike in _groups(maps, names):
+        for column, (keys, read) in sources.items():
+            key = next((key for key in keys if key in shape), None)
+            if key is None:
+                continue
             at, gathered = found.setdefault(column, ([], []))
             at.append(rows[chosen])
-            gathered += values
+            gathered += _read_alike(list(map(itemgetter(key), alike)), read)
     return {
         column: _scatter(total, *found.get(column, ([], [])), types.field(column).type)
         for column in sources
     }
+
+
+def _groups(
+    maps: Sequence[Attrs], names: npt.NDArray[np.int32] | None
+) -> Iterator[tuple[Sequence[str], npt.NDArray[np.int64], Sequence[Attrs]]]:
+    """Sort maps by the keys they have: the keys, the places, and the maps of each sort."""
+    if names is None:
+        yield from _groups_by_shape(np.arange(len(maps)), maps)
+        return
+    for name in np.unique(names):
+        chosen = np.nonzero(names == name)[0]
+        alike = [maps[row] for row in chosen.tolist()]
+        shape = alike[0].keys()
+        # Spans of one name nearly always have the same attributes.
+        if set(map(len, alike)) == {len(shape)} and all(map(shape.__eq__, map(dict.keys, alike))):
+            yield tuple(shape), chosen, alike
+        else:
+            yield from _groups_by_shape(chosen, alike)
+
+
+def _groups_by_shape(
+    places: npt.NDArray[np.int64], maps: Sequence[Attrs]
+) -> Iterator[tuple[Sequence[str], npt.NDArray[np.int64], Sequence[Attrs]]]:
+    shapes = list(map(tuple, maps))
+    numbers = {shape: number for number, shape in enumerate(dict.fromkeys(shapes))}
+    which = np.fromiter(map(numbers.__getitem__, shapes), np.int64, len(shapes))
+    for shape, number in numbers.items():
+        chosen = np.nonzero(which == number)[0]
+        yield shape, places[chosen], [maps[row] for row in chosen.tolist()]
 
 
 def _read_alike(values: list[Any], read: Read) -> list[Any]:
@@ -165,16 +186,20 @@ def _scatter(
     """Make a column that is null but for the given rows."""
     if not at:
         return pa.nulls(size, kind)
+    rows = np.concatenate(at)
     is_word = pa.types.is_dictionary(kind)
     try:
         source = pa.array(values, kind.value_type if is_word else kind)
     except OverflowError:  # whole numbers beyond 64 bits
         source = pa.array([whole_number(value) for value in values], kind)
-    if is_word:
-        source = source.dictionary_encode()
-    places = np.full(size, -1, np.int32)
-    places[np.concatenate(at)] = np.arange(len(values), dtype=np.int32)
-    return source.take(pa.array(places, mask=places < 0))
+    words = source.dictionary_encode() if is_word else None
+    numbers = source if words is None else words.indices
+    is_null = np.ones(size, bool)
+    is_null[rows] = numbers.is_null().to_numpy(zero_copy_only=False)
+    column = np.zeros(size, numbers.type.to_pandas_dtype())
+    column[rows] = numbers.fill_null(0).to_numpy()
+    filled = pa.array(column, mask=is_null)
+    return filled if words is None else pa.DictionaryArray.from_arrays(filled, words.dictionary)
 
 
 def json_column(values: Sequence[Any]) -> pa.Array:

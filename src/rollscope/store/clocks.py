@@ -7,21 +7,22 @@ bound of each pair of hosts is kept, so this is small however long a run is.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rollscope.store.rawrows import Ids, find_rows
+from rollscope.store.rawrows import Ids, Indices, find_rows
 
 __all__ = ["ClockBounds", "Offset", "estimate_offsets", "find_bounds", "merge_bound"]
 
 _LEAST_MOVE_NS: Final = 1_000_000
 """Hosts that keep time as well as NTP does are left alone."""
-_MOST_LINKS: Final = 50_000
-"""Links looked at in one go; the tightest of so many is tight enough."""
+_MOST_LINKS: Final = 1_000
+"""Links looked at in one piece of rows; the tightest of so many is tight enough."""
 
 ClockBounds = dict[str, dict[str, int]]
 """Later host to earlier host to by how much, at least, the later one's offset is greater."""
@@ -38,44 +39,84 @@ class Offset(msgspec.Struct, frozen=True):
 def find_bounds(
     spans: Iterable[pa.Table], facts: Iterable[pa.Table], host_of: Mapping[int, str]
 ) -> ClockBounds:
-    """Find bounds in rows that came in together; causes and effects usually do."""
-    tables = [table for table in spans if table.num_rows]
-    if not tables or len(set(host_of.values())) < 2:
-        return {}
-    columns = ["span_id", "parent_id", "process", "start_ns", "end_ns"]
-    rows = pa.concat_tables([table.select(columns) for table in tables])
-    ids = rows["span_id"].to_numpy()
-    process = rows["process"].to_numpy()
-    start = rows["start_ns"].to_numpy()
+    """Find bounds in rows that came in together; causes and effects usually do.
+
+    Args:
+        spans: Rows of `spans`. Those whose `parent_path` is empty though they have a parent were
+            caused by another process.
+        facts: Rows of `facts`.
+        host_of: The host of each process.
+    """
+    tables = [table.select(_COLUMNS) for table in spans if table.num_rows]
     bounds: ClockBounds = {}
-    parents = pc.fill_null(rows["parent_id"], 0).to_numpy()
-    at = find_rows(ids, parents)
-    linked = np.nonzero((at >= 0) & (process != process[np.maximum(at, 0)]))[0][:_MOST_LINKS]
-    cause = at[linked]
-    _tighten(bounds, host_of, process[linked], process[cause], start[cause] - start[linked])
-    ends = pc.fill_null(rows["end_ns"], 0).to_numpy()
-    for table in facts:
-        _consumptions(bounds, host_of, table, ids, process, ends)
+    if not tables or len(set(host_of.values())) < 2:
+        return bounds
+    children = _rows([_caused_elsewhere(table) for table in tables])
+    wanted = [children["parent_id"]]
+    consumptions = _rows([_consumptions(table) for table in facts])
+    wanted.append(consumptions["span_id"])
+    known = _Known(tables, np.unique(np.concatenate(wanted)))
+    for effects, cause_id, time, moment in (
+        (children, "parent_id", "start_ns", "start_ns"),
+        (consumptions, "span_id", "time_ns", "end_ns"),
+    ):
+        at = known.find(effects[cause_id])
+        linked = at >= 0
+        cause = at[linked]
+        least = known.rows[moment][cause] - effects[time][linked]
+        is_told = known.rows[moment][cause] > 0
+        later, earlier = effects["process"][linked], known.rows["process"][cause]
+        _tighten(bounds, host_of, later[is_told], earlier[is_told], least[is_told])
     return bounds
 
 
-def _consumptions(
-    bounds: ClockBounds,
-    host_of: Mapping[int, str],
-    facts: pa.Table,
-    ids: Ids,
-    process: Ids,
-    ends: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]",
-) -> None:
-    consumed = facts.filter(pc.is_valid(facts["consumed_step"])).slice(0, _MOST_LINKS)
-    if not consumed.num_rows:
-        return
-    at = find_rows(ids, consumed["span_id"].to_numpy())
-    known = np.nonzero((at >= 0) & (ends[np.maximum(at, 0)] > 0))[0]
-    of = at[known]
-    times = consumed["time_ns"].to_numpy()[known]
-    by = consumed["process"].to_numpy()[known]
-    _tighten(bounds, host_of, by, process[of], ends[of] - times)
+_COLUMNS: Final = ["span_id", "parent_id", "process", "start_ns", "end_ns", "parent_path"]
+_Columns = dict[str, Any]
+"""Columns as numpy arrays."""
+
+
+def _caused_elsewhere(table: pa.Table) -> pa.Table:
+    paths = table["parent_path"].cast(pa.string())
+    elsewhere = pc.and_(pc.is_valid(table["parent_id"]), pc.equal(paths, ""))
+    return table.filter(elsewhere).slice(0, _MOST_LINKS).drop_columns(["parent_path"])
+
+
+def _consumptions(facts: pa.Table) -> pa.Table:
+    chosen = facts.select(["span_id", "process", "time_ns", "consumed_step"])
+    return chosen.filter(pc.is_valid(chosen["consumed_step"])).slice(0, _MOST_LINKS)
+
+
+def _rows(tables: list[pa.Table]) -> _Columns:
+    if not tables:
+        return {name: np.zeros(0, np.uint64) for name in ("span_id", "process", "time_ns")}
+    table = pa.concat_tables(tables)
+    return {name: pc.fill_null(table[name], 0).to_numpy() for name in table.column_names}
+
+
+class _Known:
+    """Those of many rows that are asked for, by their id."""
+
+    def __init__(self, tables: list[pa.Table], wanted: Ids) -> None:
+        kept = [
+            table.drop_columns(["parent_path"]).filter(
+                pa.array(_is_among(table["span_id"].to_numpy(), wanted))
+            )
+            for table in tables
+        ]
+        self.rows = _rows(kept)
+
+    def find(self, ids: Ids) -> Indices:
+        """Give the row of each id, -1 where it is not known."""
+        return find_rows(self.rows["span_id"], ids)
+
+
+def _is_among(ids: Ids, wanted: Ids) -> npt.NDArray[np.bool_]:
+    """Look many ids up among few, which are sorted."""
+    if not len(wanted):
+        return np.zeros(len(ids), bool)
+    at = np.minimum(np.searchsorted(wanted, ids), len(wanted) - 1)
+    found: npt.NDArray[np.bool_] = wanted[at] == ids
+    return found
 
 
 def _tighten(
@@ -83,7 +124,7 @@ def _tighten(
     host_of: Mapping[int, str],
     later: Ids,
     earlier: Ids,
-    least: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]",
+    least: npt.NDArray[np.int64],
 ) -> None:
     """Keep the greatest bound of each pair of hosts."""
     if not len(later):

@@ -3,13 +3,12 @@
 Queries are templates: Python functions that take a dialect and give SQL. Values never become part
 of that SQL: they are bound by name, written `$name`.
 
-One thing cannot be spelled away: a result column that is named like a column it is computed from.
-Both engines read the name as the source's column in WHERE and GROUP BY, but in ORDER BY DuckDB takes
-the result and ClickHouse the source. Give such a result a name of its own to order by it.
+A name that both the source and the result have is the source's in WHERE and GROUP BY and the
+result's in ORDER BY, in both engines; in the ORDER BY of a subquery ClickHouse takes the source's.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from rollscope.errors import QueryError
@@ -90,8 +89,8 @@ class _ClickHouse:
         kind, raw = f"JSONType({column}, {key})", f"JSONExtractRaw({column}, {key})"
         whole = f"{kind} = 'Double' AND NOT match({raw}, '[.en]')"
         return (
-            f"multiIf({kind} = 'String', JSONExtractString({column}, {key}), {kind} = 'Null', NULL, "
-            f"{whole}, concat({raw}, '.0'), {raw})"
+            f"multiIf({kind} = 'String', JSONExtractString({column}, {key}), {kind} = 'Null', "
+            f"NULL, {whole}, concat({raw}, '.0'), {raw})"
         )
 
     def json_number(self, column: str, key: str) -> str:
@@ -155,7 +154,11 @@ def _type_of(value: Value) -> str:
             return "String"
         case []:
             return "Array(Nothing)"
-        case [str(), *_]:
-            return "Array(String)"
         case _:
-            return "Array(Int64)" if min(value) < 0 else "Array(UInt64)"
+            return f"Array({_item_type(value)})"
+
+
+def _item_type(items: Sequence[int | str]) -> str:
+    if isinstance(items[0], str):
+        return "String"
+    return "Int64" if any(isinstance(item, int) and item < 0 for item in items) else "UInt64"

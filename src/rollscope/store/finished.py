@@ -97,7 +97,7 @@ class Finished(msgspec.Struct):
         scoped = _scope_columns(rows.scopes)
         taken = pa.array(rows.scope[ended])
         columns |= {name: column.take(taken) for name, column in scoped.items()}
-        promoted = read_columns(attrs, PROMOTED, SPANS)
+        promoted = read_columns(attrs, PROMOTED, SPANS, names=rows.name[ended])
         own_family = promoted.pop("family")
         columns |= promoted
         if own_family.null_count < len(own_family):

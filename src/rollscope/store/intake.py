@@ -8,6 +8,7 @@ import heapq
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -59,6 +60,8 @@ class _Log:
         self.follower.problems = list(state.problems)
         self.follower.damaged_bytes = state.damaged_bytes
         self.reached_ns = 0
+        self.is_checked = False
+        """Whether this reader has made sure that it is still the file that was taken in."""
 
     def to_state(self) -> LogState:
         return msgspec.structs.replace(
@@ -82,7 +85,7 @@ class Intake:
 
     @property
     def _folder(self) -> Path:
-        return self.run if self.run.is_file() else self.run / LOG_DIR
+        return self.run.parent if self.run.is_file() else self.run / LOG_DIR
 
     def to_state(self) -> IntakeState:
         """Give what has to be stored to go on from here."""
@@ -93,14 +96,21 @@ class Intake:
 
     def covers(self, state: IntakeState) -> bool:
         """Say whether the logs that a state came from are all still there."""
-        sizes = {path.name: path.stat().st_size for path in self._files()}
+        sizes = self._sizes()
         return all(sizes.get(name, -1) >= log.offset for name, log in state.logs.items())
 
     def total_bytes(self) -> tuple[int, int]:
         """Give how many bytes of the logs have been taken in, and how many there are."""
-        sizes = {path.name: path.stat().st_size for path in self._files()}
+        sizes = self._sizes()
         done = sum(min(self._offset(name), size) for name, size in sizes.items())
         return done, sum(sizes.values())
+
+    def _sizes(self) -> dict[str, int]:
+        sizes = {}
+        for path in self._files():
+            with suppress(OSError):  # deleted this instant, or a link to nowhere
+                sizes[path.name] = path.stat().st_size
+        return sizes
 
     def _offset(self, name: str) -> int:
         log = self._logs.get(name)
@@ -170,11 +180,12 @@ class Intake:
             size = path.stat().st_size
             if log is None:
                 log = self._logs[path.name] = self._new_log(path)
-            elif log.state.head_bytes < min(size, _HEAD_BYTES) or size < log.follower.offset:
+            elif not log.is_checked or size != log.follower.offset:
                 log = self._check_head(path, log, size)
         except OSError as error:
-            if log is not None:
-                self._tell(log, f"{path} cannot be read: {error.strerror}")
+            if log is None:
+                log = self._logs[path.name] = _Log(path, LogState())
+            self._tell(log, f"{path} cannot be read: {error.strerror}")
             return False
         return size > log.follower.offset
 
@@ -187,6 +198,7 @@ class Intake:
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
         log.state.head, log.state.head_bytes = zlib.crc32(head), len(head)
+        log.is_checked = True
 
     def _check_head(self, path: Path, log: _Log, size: int) -> _Log:
         with path.open("rb") as file:

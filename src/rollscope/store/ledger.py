@@ -36,6 +36,7 @@ _ROOT_CODES: Final = np.array(
 )
 _SILENT_BEATS: Final = 3
 _MAX_SILENCES: Final = 1_000
+_MOST_GIVEN_UP: Final = 1_000
 _FOREVER: Final = np.iinfo(np.int64).max
 
 
@@ -59,6 +60,8 @@ class LedgerState(msgspec.Struct, kw_only=True):
     spans: int = 0
     lost: int = 0
     """Spans whose end was never recorded though their process went on."""
+    given_up: list[int] = []
+    """The latest of those."""
     lowest_id: int = 0
     highest_id: int = 0
 
@@ -106,11 +109,12 @@ class Ledger:
         read: list[Batch] = []
         rows = RawRows(self._clock)
         for batch in batches:
+            is_late = batch.number < self._numbers.last
             if not self._numbers.take(batch.number):
                 continue
             self._clock.add(batch.clock)
             try:
-                rows.add(batch)
+                rows.add(batch, is_late=is_late)
             except FrameError as error:
                 errors.append(error)
                 continue
@@ -160,9 +164,11 @@ class Ledger:
         is_event = rows.what == EVENT_CODE
         is_ended = rows.is_complete & ~is_event
         ended = np.nonzero(is_ended)[0]
+        if self.state.given_up:  # what was given out as lost stays so
+            ended = ended[find_rows(ids_of(self.state.given_up), rows.span_id[ended]) < 0]
         ended_ids = rows.span_id[ended]
         starts = np.nonzero(~rows.is_complete)[0]
-        fresh = find_rows(ended_ids, rows.span_id[starts]) < 0
+        fresh = (find_rows(ended_ids, rows.span_id[starts]) < 0) & ~rows.is_late[starts]
         known_open = ids_of(self.open)
         closed = [self.open.pop(int(i)) for i in known_open[find_rows(ended_ids, known_open) >= 0]]
         self._note_ids(rows.span_id)
@@ -271,7 +277,7 @@ class Ledger:
     def _bounds_of(self, span_id: int) -> tuple[int, int] | None:
         span = self.open.get(span_id)
         if span is not None:
-            return span.start_ns, int(_FOREVER)
+            return span.start_ns, span.missed_ns or int(_FOREVER)
         ended = self.state.ended_parents.get(span_id)
         return None if ended is None else ended[:2]
 
@@ -375,8 +381,22 @@ class Ledger:
         fates = self._fates(spans, Status.LOST, end_ns, why)
         for span in spans:
             del self.open[span.span_id]
+        self._outlive(spans, end_ns)
         self.state.lost += len(spans)
+        self.state.given_up = [*self.state.given_up, *span_ids][-_MOST_GIVEN_UP:]
         taken.add("spans", open_table(self.process, spans, fates))
+
+    def _outlive(self, spans: Sequence[OpenSpan], end_ns: int) -> None:
+        """Remember lost spans for siblings that may overlap them and children they leave behind."""
+        state, parents = self.state, {span.parent_id for span in self.open.values()}
+        for span in spans:
+            end = max(end_ns, span.start_ns)
+            if span.span_id in parents:
+                state.ended_parents[span.span_id] = (span.start_ns, end, span.path)
+            if span.parent_id in parents - {0}:
+                low, high = self._bounds_of(span.parent_id) or (span.start_ns, end)
+                covered = state.carried.setdefault(span.parent_id, [])
+                add_to(covered, (max(span.start_ns, low), min(end, high)))
 
     def _fates(
         self, spans: Sequence[OpenSpan], status: Status, end_ns: int, why: str | None

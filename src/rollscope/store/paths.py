@@ -56,9 +56,10 @@ class PathTable:
         paths = np.zeros(size, np.int32)
         above = parent_paths.copy()
         pending = np.arange(size)
+        is_known = np.zeros(size, bool)
         while pending.size:
             rows = parent_rows[pending]
-            ready = (rows < 0) | (paths[np.maximum(rows, 0)] > 0)
+            ready = (rows < 0) | is_known[np.maximum(rows, 0)]
             if not ready.any():
                 # Spans that are their own ancestors: no process of ours writes that.
                 ready[:] = True
@@ -72,5 +73,6 @@ class PathTable:
                 self.below(int(key) // len(names), names[int(key) % len(names)]) for key in unique
             ]
             paths[now] = np.array(codes, np.int32)[inverse]
+            is_known[now] = True
             pending = pending[~ready]
         return paths, above

@@ -41,6 +41,7 @@ _ALLOWED: Final = frozenset({"SELECT", "EXPLAIN"})
 _EXPLAIN: Final = re.compile(rb"\s*explain\s*(analyze)?\s*(\([^()]*\))?\s*", re.IGNORECASE)
 """What may stand before the query that is explained, comments apart."""
 _BATCH_ROWS: Final = 10_000
+_INTERRUPT_EVERY_S: Final = 0.05
 _MACROS: Final = (
     "CREATE MACRO id_text(number) AS lpad(lower(to_hex(number)), 16, '0')",
     "CREATE MACRO id(digits) AS CAST('0x' || digits AS UBIGINT)",
@@ -76,6 +77,7 @@ class Prompt:
         self._threads = threads
         self._memory_mb = memory_mb
         self._folder = tempfile.TemporaryDirectory(prefix="rollscope-sql-")
+        self._files: tuple[Path, ...] = ()
         self._connection = self._connect()
 
     def __enter__(self) -> Self:
@@ -97,8 +99,11 @@ class Prompt:
     def refresh(self) -> None:
         """Let the next query see what the run has recorded since."""
         if self._store.refresh():
-            self._connection.close()
-            self._connection = self._connect()
+            self._reconnect()
+
+    def _reconnect(self) -> None:
+        self._connection.close()
+        self._connection = self._connect()
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         config: dict[str, Any] = {  # as duckdb declares it
@@ -113,10 +118,10 @@ class Prompt:
         if self._threads is not None:
             config["threads"] = int(self._threads)
         connection = duckdb.connect(":memory:", config=config)
-        files = self._store.show_in(connection)
+        self._files = self._store.show_in(connection)
         for macro in _MACROS:
             connection.execute(macro)
-        listed = ", ".join(_quote(file) for file in files)
+        listed = ", ".join(_quote(file) for file in self._files)
         connection.execute(f"SET allowed_paths = [{listed}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
@@ -138,7 +143,7 @@ class Prompt:
             raise _readable(error) from None
         for statement in statements:
             self._check(statement)
-        return [self._run(statement.query, max_rows) for statement in statements]
+        return [self._run_or_retry(statement.query, max_rows) for statement in statements]
 
     def _check(self, statement: duckdb.Statement) -> None:
         kind = statement.type.name
@@ -181,6 +186,17 @@ class Prompt:
                 before += data[start:end]
         return None
 
+    def _run_or_retry(self, sql: str, max_rows: int | None) -> Answer:
+        try:
+            return self._run(sql, max_rows)
+        except QueryError:
+            if all(file.exists() for file in self._files):
+                raise
+            # Somebody has merged segments meanwhile; the newest manifest names what to read now.
+            self._store.refresh()
+            self._reconnect()
+            return self._run(sql, max_rows)
+
     def _run(self, sql: str, max_rows: int | None) -> Answer:
         try:
             self._connection.execute("BEGIN TRANSACTION READ ONLY")
@@ -193,23 +209,26 @@ class Prompt:
 
     def _interruptibly(self, sql: str, max_rows: int | None) -> Answer:
         """Run a query on a thread: the engine does not look for Ctrl-C, so we have to."""
-        done: list[Answer | BaseException] = []
+        results: list[Answer | BaseException] = []
+        is_done = threading.Event()
 
         def work() -> None:
             try:
-                done.append(_fetch(self._connection, sql, max_rows))
+                results.append(_fetch(self._connection, sql, max_rows))
             except BaseException as error:  # raised again below, on the caller's thread
-                done.append(error)
+                results.append(error)
+            finally:
+                is_done.set()
 
-        thread = threading.Thread(target=work, name="sql", daemon=True)
-        thread.start()
+        threading.Thread(target=work, name="sql", daemon=True).start()
         try:
-            thread.join()
+            is_done.wait()
         except BaseException:
-            self._connection.interrupt()
-            thread.join()
+            # Said again and again: before the query has begun, nobody listens.
+            while not is_done.wait(_INTERRUPT_EVERY_S):
+                self._connection.interrupt()
             raise
-        (result,) = done
+        (result,) = results
         if isinstance(result, BaseException):
             raise result
         return result

@@ -52,8 +52,12 @@ class RawRows:
         """Of the other rows, not decoded: nearly all of those spans end soon."""
         self.size = 0
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: Batch, *, is_late: bool = False) -> None:
         """Take the rows of a batch, all of them or, if one cannot be read, none.
+
+        Args:
+            batch: The batch.
+            is_late: Later ones came before it: spans that start in it may have ended in those.
 
         Raises:
             FrameError: It cannot be read.
@@ -69,12 +73,13 @@ class RawRows:
         attrs = read_attrs([raws[row] for row in np.nonzero(is_complete)[0].tolist()])
         for fields in columns.fields.values():
             outcome = fields.get("outcome")
-            if outcome is not None and outcome not in _OUTCOMES:
+            if outcome is not None and (not isinstance(outcome, str) or outcome not in _OUTCOMES):
                 raise FrameError(f"a frame holds the unknown outcome {outcome!r:.100}")
         self.attrs += attrs
         self.start_attrs += [raws[row] for row in np.nonzero(~is_complete)[0].tolist()]
         for row, fields in columns.fields.items():
-            self.fields[self.size + row] = fields
+            if 0 <= row < size:
+                self.fields[self.size + row] = fields
         codes = self._name_codes
         names = np.array([codes.setdefault(name, len(codes)) for name in columns.names], np.int32)
         wall = wall_times(self._clock, start)
@@ -90,6 +95,7 @@ class RawRows:
                 names[_indices(columns.name, size)],
                 _indices(columns.scope, size).astype(np.int32) + len(self.scopes),
                 is_complete,
+                np.full(size, is_late),
             )
         )
         self.scopes += columns.scopes
@@ -112,6 +118,7 @@ class RawRows:
         self.name: Indices = columns[6]
         self.scope: Indices = columns[7]
         self.is_complete: npt.NDArray[np.bool_] = columns[8]
+        self.is_late: npt.NDArray[np.bool_] = columns[9]
         self._parts = []
 
 
@@ -164,13 +171,13 @@ def find_rows(ids: Ids, wanted: Ids) -> Indices:
     """Find the row of each wanted id; -1 where there is none."""
     if len(ids) == 0:
         return np.full(len(wanted), -1, np.int32)
-    low = ids.min()
-    extent = int(ids.max() - low) + 1
+    low, high = ids.min(), ids.max()
+    extent = int(high - low) + 1
     if extent <= 16 * len(ids) + 65_536:
         # Ids of a process count up, so a plain table is small and needs no sorting.
         table = np.full(extent, -1, np.int32)
         table[(ids - low).astype(np.int64)] = np.arange(len(ids), dtype=np.int32)
-        inside = (wanted >= low) & (wanted < low + np.uint64(extent))
+        inside = (wanted >= low) & (wanted <= high)
         places = np.where(inside, wanted - low, 0).astype(np.int64)
         return np.where(inside, table[places], -1).astype(np.int32)
     order = np.argsort(ids, kind="stable")

@@ -18,8 +18,8 @@ __all__ = ["SEGMENT_SUFFIX", "Segment", "is_sound", "read_segment", "sort_rows",
 SEGMENT_SUFFIX: Final = ".parquet"
 _ROW_GROUP: Final = 65_536
 _MAGIC: Final = b"PAR1"
-_DELTAS: Final = frozenset({"span_id", "start_ns", "end_ns", "time_ns", "event_id"})
-"""Columns whose neighbours are close: kept as differences."""
+_REPEATING: Final = frozenset({"process", "trace_id", "session_id", "parent_id"})
+"""Columns with the same few values over and over; other whole numbers are kept as differences."""
 _TIMES: Final = {"spans": ("start_ns", "end_ns")}
 _SCHEMA_KEY: Final = b"rollscope.schema"
 
@@ -63,8 +63,12 @@ def write_segment(folder: Path, name: str, table: pa.Table) -> Segment:
     table = sort_rows(name, table.unify_dictionaries().combine_chunks())
     file = f"{name}-{secrets.token_hex(8)}{SEGMENT_SUFFIX}"
     path = folder / file
-    deltas = [column for column in table.column_names if column in _DELTAS]
-    words = [column for column in table.column_names if column not in _DELTAS and column != "attrs"]
+    words = [field.name for field in table.schema if _is_repeating(field)]
+    deltas = [
+        field.name
+        for field in table.schema
+        if pa.types.is_integer(field.type) and not _is_repeating(field)
+    ]
     try:
         with path.open("xb") as out:
             pq.write_table(
@@ -85,6 +89,10 @@ def write_segment(folder: Path, name: str, table: pa.Table) -> Segment:
         raise
     low, high = _extent(name, table)
     return Segment(table=name, file=file, rows=table.num_rows, size=size, low_ns=low, high_ns=high)
+
+
+def _is_repeating(field: pa.Field) -> bool:
+    return pa.types.is_dictionary(field.type) or field.name in _REPEATING
 
 
 def _extent(name: str, table: pa.Table) -> tuple[int, int]:

@@ -14,26 +14,30 @@ import msgspec
 import pyarrow as pa
 
 from rollscope.errors import StoreError
+from rollscope.model.frames import scan_frames
 from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX
 from rollscope.store.intake import LogState
 from rollscope.store.ledger import LedgerState
 from rollscope.store.schema import SEGMENT_SCHEMA
 from rollscope.store.sealer import SEAL_ROWS, Progress, Sealer
-from rollscope.store.segments import Segment, read_segment, write_segment
+from rollscope.store.segments import SEGMENT_SUFFIX, Segment, is_sound, read_segment, write_segment
 
 __all__ = [
     "Removal",
     "Sizes",
     "drop_logs",
     "finished_logs",
+    "is_over",
     "merge_segments",
     "plan_removal",
     "remove_segments",
     "seal_all",
     "sizes_of",
+    "tidy",
 ]
 
 _TRIES: Final = 3
+_GRACE_S: Final = 600.0
 _SURELY_OVER_NS: Final = 3_600_000_000_000
 """How long a process that did not close its log has to be silent before its log is dropped: one
 that was only stopped, or cut off from the file system, may write again."""
@@ -123,7 +127,9 @@ def seal_all(sealer: Sealer, progress: Progress | None = None) -> None:
         )
     for _ in range(_TRIES):
         sealer.poll(progress)
-        if not any(sealer.tail.values()) and sealer.manifest.number:
+        # Heart-beats and ends make no rows, but belong to what is known of the logs.
+        is_tail_empty = not any(sealer.tail.values())
+        if is_tail_empty and sealer.intake.to_state() == sealer.sealed_state():
             return
         if not sealer.seal():
             raise StoreError("; ".join(sealer.problems) or "segments cannot be written")
@@ -162,8 +168,35 @@ def merge_segments(sealer: Sealer, progress: Progress | None = None) -> int:
     finally:
         used = {group.new.file for group in published if group.new is not None}
         shelf.discard([segment for segment in written if segment.file not in used])
-    shelf.sweep()
+    if is_over(sealer):
+        shelf.discard([segment for group in published for segment in group.old])
     return sum(len(group.old) - 1 for group in published)
+
+
+def is_over(sealer: Sealer) -> bool:
+    """Say whether all processes of a run have ended or died."""
+    now_ns = time.time_ns()
+    intake = sealer.intake
+    return not any(intake.is_alive(ledger, now_ns) for ledger in intake.ledgers.values())
+
+
+def tidy(sealer: Sealer) -> None:
+    """Delete what no manifest needs any more.
+
+    While a run goes on, its readers do that with time. When it is over, nobody publishes the
+    manifests by which they count, so what is not in the newest one goes after ten minutes.
+    """
+    shelf = sealer.shelf
+    if shelf is None:
+        return
+    shelf.sweep()
+    if not is_over(sealer):
+        return
+    named = {segment.file for segment in sealer.manifest.segments}
+    before = time.time() - _GRACE_S
+    for path in shelf.folder.glob(f"*{SEGMENT_SUFFIX}"):
+        if path.name not in named and path.stat().st_mtime < before:
+            path.unlink(missing_ok=True)
 
 
 def _plan_merges(segments: Sequence[Segment]) -> list[_Group]:
@@ -301,7 +334,13 @@ def _is_finished(path: Path, log: LogState, ledger: LedgerState | None, now_ns: 
         return status.st_size == log.offset
     # A frame that was never finished may follow what is sealed; a dead process left it.
     is_silent = now_ns - max(ledger.last_seen_ns, status.st_mtime_ns) > _SURELY_OVER_NS
-    return is_silent and status.st_size >= log.offset
+    return is_silent and not _has_frames(path, log.offset)
+
+
+def _has_frames(path: Path, offset: int) -> bool:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return bool(scan_frames(file.read(), final=True).bodies)
 
 
 def drop_logs(sealer: Sealer, now_ns: int | None = None) -> list[Path]:
@@ -314,6 +353,13 @@ def drop_logs(sealer: Sealer, now_ns: int | None = None) -> list[Path]:
         StoreError: Segments are damaged, so the logs are still needed.
     """
     logs = finished_logs(sealer, now_ns)
+    folder = sealer.shelf.folder if sealer.shelf is not None else sealer.run
+    for segment in sealer.manifest.segments if logs else ():
+        if not is_sound(folder, segment, deep=True):
+            raise StoreError(
+                f"the segment {segment.file} is damaged, so the logs are still needed; run "
+                "`rollscope compact` without --drop-logs first, which reads them again"
+            )
     for path in logs:
         path.unlink(missing_ok=True)
     return logs

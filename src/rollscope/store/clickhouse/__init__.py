@@ -1,0 +1,1 @@
+"""ClickHouse as a store that many people and many runs share."""

@@ -1,0 +1,144 @@
+"""One run in ClickHouse, asked as `RunStore` is: the same views, values and types."""
+
+import re
+from typing import Final
+
+import pyarrow as pa
+
+from rollscope.errors import StoreError
+from rollscope.store.clickhouse.ordering import order_by_results
+from rollscope.store.clickhouse.tables import ROW_TABLES, RUNS, check_schema
+from rollscope.store.clickhouse.transport import Transport
+from rollscope.store.dialect import CLICKHOUSE, Dialect, Value
+from rollscope.store.schema import TABLES
+from rollscope.store.views import VIEWS, view_sql
+
+__all__ = ["ClickHouseStore", "list_runs"]
+
+_RUN: Final = "rollscope_run"
+"""The parameter that names the run; no query of ours uses it for anything else."""
+_WITH: Final = re.compile(r"\s*WITH\s+(RECURSIVE\s+)?", re.IGNORECASE)
+_WORD: Final = re.compile(r"\w+")
+_MOST_NAMED: Final = 10
+
+
+def list_runs(transport: Transport) -> list[str]:
+    """Give the names of all runs, the one fed last first."""
+    found = transport.query(
+        f"SELECT run FROM {transport.database}.{RUNS} FINAL ORDER BY row_version DESC, run"
+    )
+    names: list[str] = found["run"].to_pylist()
+    return names
+
+
+class ClickHouseStore:
+    """A run of the shared store that can be asked; `refresh` takes note of later feeds."""
+
+    dialect: Dialect = CLICKHOUSE
+
+    def __init__(self, transport: Transport, run: str, *, now_ns: int | None = None) -> None:
+        """Find a run.
+
+        Args:
+            transport: The way to the server.
+            run: What it was fed as.
+            now_ns: The time that counts as now; that of the last feed if not given.
+
+        Raises:
+            StoreError: There is no such run, or the tables were made by a newer Rollscope.
+        """
+        self.run = run
+        self.now_ns = now_ns or 0
+        self._transport = transport
+        self._fixed_now_ns = now_ns
+        self._views: dict[str, tuple[str, tuple[str, ...]]] = {}
+        check_schema(transport)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take note of what was fed since: the time, and whether clocks have to be moved.
+
+        Raises:
+            StoreError: There is no such run.
+        """
+        database = self._transport.database
+        found = self._transport.query(
+            f"""
+            SELECT now_ns, (SELECT countIf(offset_ns != 0) FROM {database}.processes FINAL
+                            WHERE run = $run) AS moved
+            FROM {database}.{RUNS} FINAL WHERE run = $run""",
+            {"run": self.run},
+        ).to_pylist()
+        if not found:
+            raise StoreError(f"{database} holds no run {self.run!r}; {self._known_runs()}")
+        self.now_ns = self._fixed_now_ns or found[0]["now_ns"]
+        self._views = _view_texts(database, is_moved=bool(found[0]["moved"]))
+
+    def _known_runs(self) -> str:
+        names = list_runs(self._transport)
+        if not names:
+            return "nothing has been fed to it yet"
+        return "it holds " + ", ".join(map(repr, names[:_MOST_NAMED]))
+
+    def query(self, sql: str, **values: Value) -> pa.Table:
+        """Run a query of ours over the views.
+
+        Raises:
+            QueryError: ClickHouse refuses it; the message is ClickHouse's.
+            StoreError: The server cannot be reached.
+        """
+        found = self._transport.query(self.full_sql(sql), {**values, _RUN: self.run})
+        return _as_duckdb(found)
+
+    def full_sql(self, sql: str) -> str:
+        """Give a query as ClickHouse has to be asked it, the views that it names written out."""
+        sql = order_by_results(sql)
+        needed = self._needed(sql)
+        if not needed:
+            return sql
+        views = ",\n".join(f"{name} AS ({text})" for name, text in needed.items())
+        own = _WITH.match(sql)
+        if own is None:
+            return f"WITH {views}\n{sql}"
+        return f"WITH {own[1] or ''}{views},\n{sql[own.end() :]}"
+
+    def _needed(self, sql: str) -> dict[str, str]:
+        """Give the views that a query reads, and those that they read, in the order of need."""
+        wanted = set(_WORD.findall(sql)) & self._views.keys()
+        for name in reversed(self._views):
+            if name in wanted:
+                wanted |= set(self._views[name][1])
+        return {name: text for name, (text, _) in self._views.items() if name in wanted}
+
+
+def _view_texts(database: str, *, is_moved: bool) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Give each view with the views it reads; a view comes after what it reads."""
+    texts: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for name, layout in ROW_TABLES.items():
+        columns = ", ".join(f"`{column}`" for column in layout.columns.names)
+        source = f"SELECT {columns} FROM {database}.{name} FINAL WHERE run = ${_RUN}"
+        texts[f"raw_{name}" if name in TABLES else name] = (source, ())
+    below = set(texts)
+    for name in VIEWS:
+        sql = view_sql(name, CLICKHOUSE, is_moved=is_moved)
+        texts[name] = (sql, tuple((below | VIEWS.keys()) & set(_WORD.findall(sql)) - {name}))
+    return texts
+
+
+def _as_duckdb(table: pa.Table) -> pa.Table:
+    """Give columns the types that DuckDB gives them."""
+    for place, field in enumerate(table.schema):
+        wanted = _duckdb_type(field.type)
+        if wanted != field.type:
+            table = table.set_column(place, field.name, table.column(place).cast(wanted))
+    return table
+
+
+def _duckdb_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if pa.types.is_integer(kind) and kind.bit_width < 64:
+        return pa.int64()
+    return kind
