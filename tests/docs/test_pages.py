@@ -51,3 +51,9 @@ def test_adrs_keep_to_their_form() -> None:
     for page in (ROOT / "docs" / "adr").glob("*.md"):
         heads = re.findall(r"^## (.*)$", page.read_text(), re.MULTILINE)
         assert heads == ["Context", "Decision", "Consequences"], page.name
+
+
+def test_the_examples_of_the_definitions_hold() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "analysis.md").read_text(), re.S)
+    assert len(blocks) >= 6
+    subprocess.run([sys.executable, "-c", "\n".join(blocks)], check=True, timeout=60)
