@@ -193,13 +193,17 @@ class RunStore:
         return " UNION ALL ".join(parts)
 
     def _sealed_sql(self, name: str, segments: list[Segment]) -> str:
+        """Read segments; those that have the same columns together."""
         assert self._sealer.shelf is not None  # noqa: S101  (segments lie on a shelf)
         folder = self._sealer.shelf.folder
-        files = ", ".join(_quote(str(folder / segment.file)) for segment in segments)
-        older = any(segment.schema < segments[-1].schema for segment in segments)
-        source = f"read_parquet([{files}], union_by_name = {str(older).lower()})"
-        columns = ", ".join(f'"{column}"' for column in TABLES[name].names)
-        return f"SELECT {columns} FROM {source}"
+        alike: dict[frozenset[str], list[str]] = {}
+        for segment in segments:
+            files = alike.setdefault(frozenset(segment.columns), [])
+            files.append(_quote(str(folder / segment.file)))
+        return " UNION ALL ".join(
+            f"SELECT {_present(name, columns)} FROM read_parquet([{', '.join(files)}])"
+            for columns, files in alike.items()
+        )
 
     def explain(self, sql: str, **values: Any) -> str:
         """Say how a query would be run."""
@@ -214,6 +218,12 @@ def _narrow(table: pa.Table) -> pa.Table:
         if pa.types.is_decimal(field.type) and field.type.scale == 0:
             table = table.set_column(place, field.name, table[field.name].cast(pa.int64()))
     return table
+
+
+def _present(name: str, columns: frozenset[str]) -> str:
+    """List the columns of a table, null for those that a segment does not have."""
+    known = TABLES[name].names
+    return ", ".join(f'"{one}"' if one in columns else f'NULL AS "{one}"' for one in known)
 
 
 def _quote(text: str) -> str:

@@ -267,7 +267,11 @@ def _table_functions(tree: Tree) -> Iterator[str]:
 
 def _readable(error: duckdb.Error) -> QueryError:
     """Put the engine's message into words for whoever typed the query."""
-    text = str(error).strip()
+    # It may quote what was recorded, which a terminal must not obey.
+    text = "".join(
+        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode()
+        for char in str(error).strip()
+    )
     if isinstance(error, duckdb.OutOfMemoryException):
         text = f"the query needs too much memory; ask for fewer rows or columns ({text})"
     elif isinstance(error, duckdb.PermissionException):

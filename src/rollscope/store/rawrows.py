@@ -164,7 +164,8 @@ def _on_line(line: ClockLine, mono: Times) -> Times:
     # Whole seconds apart from the rest, since the product of both would not fit 64 bits.
     seconds, rest = np.divmod(elapsed, 1_000_000_000)
     drift = seconds * line.rate_ppb + rest * line.rate_ppb // 1_000_000_000
-    return elapsed + line.wall_ns + drift
+    wall: Times = elapsed + line.wall_ns + drift
+    return wall
 
 
 def find_rows(ids: Ids, wanted: Ids) -> Indices:

@@ -20,7 +20,7 @@ from rollscope.store.clocks import (
 )
 from rollscope.store.intake import Intake, IntakeState
 from rollscope.store.manifest import Manifest, Shelf
-from rollscope.store.schema import TABLES, empty_table
+from rollscope.store.schema import SEGMENT_SCHEMA, TABLES, empty_table
 from rollscope.store.segments import Segment, is_sound, write_segment
 
 __all__ = ["Progress", "Sealer", "find_shelf"]
@@ -84,6 +84,8 @@ class Sealer:
             damaged = [s for s in self.manifest.segments if not is_sound(self.shelf.folder, s)]
             if damaged:
                 state = self._give_up(damaged, state)
+            elif self.manifest.schema < SEGMENT_SCHEMA:
+                state = self._migrate(state)
         self.intake = Intake(self.run, state)
         self.clock_bounds = {
             later: dict(befores) for later, befores in self.manifest.clock_bounds.items()
@@ -98,6 +100,17 @@ class Sealer:
         for segment in damaged:
             self.shelf.set_aside(segment)
         self._load()
+
+    def _migrate(self, state: IntakeState) -> IntakeState:
+        """Seal a run of an older version again; without its logs it is read as it is."""
+        if not self.intake.covers(state):
+            self._tell(
+                "an older version sealed the run, and its logs are gone; it is read as it is"
+            )
+            return state
+        self._tell("an older version sealed the run; it is read again from its logs")
+        self.manifest.segments = []
+        return IntakeState()
 
     def _give_up(self, damaged: list[Segment], state: IntakeState) -> IntakeState:
         """Set damaged segments aside, and read the run anew if its logs are still whole."""
@@ -192,6 +205,7 @@ class Sealer:
             following = msgspec.structs.replace(
                 self.manifest,
                 number=self.manifest.number + 1,
+                schema=SEGMENT_SCHEMA,
                 segments=[*self.manifest.segments, *written],
                 clock_bounds=self.clock_bounds,
             )

@@ -36,6 +36,8 @@ class Segment(msgspec.Struct, kw_only=True):
     """Earliest start in it, on the clocks of the processes."""
     high_ns: int = 0
     """Latest end in it."""
+    columns: list[str]
+    """What it has; columns that were added later read as null."""
 
 
 def sort_rows(name: str, table: pa.Table) -> pa.Table:
@@ -88,7 +90,15 @@ def write_segment(folder: Path, name: str, table: pa.Table) -> Segment:
         path.unlink(missing_ok=True)
         raise
     low, high = _extent(name, table)
-    return Segment(table=name, file=file, rows=table.num_rows, size=size, low_ns=low, high_ns=high)
+    return Segment(
+        table=name,
+        file=file,
+        rows=table.num_rows,
+        size=size,
+        low_ns=low,
+        high_ns=high,
+        columns=table.column_names,
+    )
 
 
 def _is_repeating(field: pa.Field) -> bool:

@@ -18,6 +18,7 @@ from rollscope.model.frames import scan_frames
 from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX
 from rollscope.store.intake import LogState
 from rollscope.store.ledger import LedgerState
+from rollscope.store.manifest import Shelf
 from rollscope.store.schema import SEGMENT_SCHEMA
 from rollscope.store.sealer import SEAL_ROWS, Progress, Sealer
 from rollscope.store.segments import SEGMENT_SUFFIX, Segment, is_sound, read_segment, write_segment
@@ -146,12 +147,22 @@ def merge_segments(sealer: Sealer, progress: Progress | None = None) -> int:
     """Merge small neighbours, rewrite what an older version wrote; say how many files it saves.
 
     Raises:
-        OSError: They cannot be written; the run is as it was.
+        OSError: They cannot be read or written; the run is as it was.
     """
-    groups = _plan_merges(sealer.manifest.segments)
     shelf = sealer.shelf
-    if not groups or shelf is None:
+    if shelf is None:
         return 0
+    try:
+        return _merge_once(sealer, shelf, progress)
+    except FileNotFoundError:
+        if shelf.newest() == sealer.manifest.number:
+            raise
+        sealer.poll()  # another compactor was faster, and has deleted what it merged
+        return _merge_once(sealer, shelf, progress)
+
+
+def _merge_once(sealer: Sealer, shelf: Shelf, progress: Progress | None) -> int:
+    groups = _plan_merges(sealer.manifest.segments)
     total = sum(segment.size for group in groups for segment in group.old)
     done = 0
     written: list[Segment] = []

@@ -62,7 +62,7 @@ def _fact_sums(dialect: Dialect, *, is_moved: bool) -> str:
 
 def _sessions(dialect: Dialect, *, is_moved: bool) -> str:
     del is_moved
-    return f"""
+    return """
         SELECT s.span_id AS session_id, s.process AS process, p.host AS host,
             coalesce(s.replica, p.title) AS pool, s.trace_id AS trace_id, s.task_key AS task_key,
             s.family AS family, s.group_key AS group_key, s.sample AS sample,

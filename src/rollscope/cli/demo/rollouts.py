@@ -4,6 +4,7 @@ Generation and tools have heavy tails, tools fail now and then, and one browser 
 """
 
 import asyncio
+import time
 from random import Random
 
 import rollscope as rs
@@ -20,20 +21,29 @@ class RolloutWorker:
 
     def __init__(self, seed: int, slots: int = 16) -> None:
         self._random = Random(seed)  # noqa: S311  (wants repetition, not secrecy)
-        self._slots = asyncio.Semaphore(slots)
+        self.slots = slots
+        self._free = asyncio.Semaphore(slots)
         self._never = asyncio.Event()
 
-    async def run_task(self, key: str, *, step: int, version: int, hangs: bool = False) -> None:
-        """Roll out one prompt four times."""
+    async def run_task(
+        self, key: str, *, step: int, version: int, hangs: bool = False
+    ) -> list[rs.SpanRef]:
+        """Roll out one prompt four times and name the sessions that are worth training on."""
         async with rs.task(key, step=step), asyncio.TaskGroup() as group:
-            for sample in range(4):
-                hang = hangs and sample == 2
-                group.create_task(self._run_session(sample, version, hangs=hang))
+            samples = [
+                group.create_task(self._run_session(sample, version, hangs=hangs and sample == 2))
+                for sample in range(4)
+            ]
+        return [ref for sample in samples if (ref := sample.result()) is not None]
 
-    async def _run_session(self, sample: int, version: int, *, hangs: bool) -> None:
-        async with self._slots:
+    async def _run_session(self, sample: int, version: int, *, hangs: bool) -> rs.SpanRef | None:
+        submitted = time.monotonic()
+        async with self._free:
+            waited_s = round(time.monotonic() - submitted, 6)
             try:
-                async with rs.session(sample=sample, version=version) as session:
+                async with rs.session(
+                    sample=sample, version=version, queue_wait_s=waited_s
+                ) as session:
                     for turn in range(self._random.randint(1, 3)):
                         await self._generate(turn)
                         await self._use_tool(hangs=hangs)
@@ -41,10 +51,11 @@ class RolloutWorker:
                         await self._pass_time(20, 0.5)
                     if self._random.random() < 0.2:
                         session.finish("rejected", reason="equal_rewards", reward=0.0)
-                    else:
-                        session.finish("accepted", reward=round(self._random.random(), 2))
+                        return None
+                    session.finish("accepted", reward=round(self._random.random(), 2))
+                    return session.ref
             except ToolError:
-                return  # a failed rollout is a record, not the end of the run
+                return None  # a failed rollout is a record, not the end of the run
 
     async def _generate(self, turn: int) -> None:
         with rs.phase("generate", model="policy", turn=turn) as phase:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rollscope.errors import SettingError
-from rollscope.store.clickhouse.tables import FED, ROW_TABLES, RUNS, check_schema
+from rollscope.store.clickhouse.tables import FED, ROW_TABLES, RUNS, check_schema, local_table
 from rollscope.store.clickhouse.transport import Transport
 from rollscope.store.embedded import RunStore
 from rollscope.store.processes import drop_table, process_table
@@ -200,9 +200,8 @@ def follow(feeder: Feeder, store: RunStore, stop: threading.Event, *, every_s: f
     feeder.feed()
 
 
-def forget(transport: Transport, run: str) -> None:
+def forget(transport: Transport, run: str, *, cluster: str = "") -> None:
     """Delete everything that the server knows of a run; it may be fed anew afterwards."""
     for table in (*ROW_TABLES, FED, RUNS):
-        transport.command(
-            f"DELETE FROM {transport.database}.{table} WHERE run = $run", {"run": run}
-        )
+        place = local_table(transport.database, table, cluster)
+        transport.command(f"DELETE FROM {place} WHERE run = $run", {"run": run})

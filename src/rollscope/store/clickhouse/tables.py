@@ -24,6 +24,7 @@ __all__ = [
     "check_schema",
     "create_statements",
     "create_tables",
+    "local_table",
 ]
 
 TABLE_SCHEMA: Final = 1
@@ -105,10 +106,12 @@ _TYPES: Final = {
 _CODECS: Final = {
     **dict.fromkeys(("process", "trace_id"), "ZSTD(1)"),
     **dict.fromkeys(("span_id", "event_id", "parent_id", "session_id"), "Delta(8), ZSTD(1)"),
-    **dict.fromkeys(("start_ns", "end_ns", "time_ns"), "Delta(8), ZSTD(1)"),
+    **dict.fromkeys(("start_ns", "end_ns", "time_ns"), "T64, ZSTD(1)"),
     "number": "DoubleDelta, ZSTD(1)",
 }
-"""Neighbours have close ids and times, so their differences are small."""
+"""Neighbours have close ids and times. Ids mostly count up, so their differences are small; times
+scatter, and T64, which leaves out the bits that 64 neighbours share, takes a tenth less for them
+than differences do."""
 
 
 def create_tables(transport: Transport, *, ttl_days: int | None = None, cluster: str = "") -> None:
@@ -166,6 +169,11 @@ def create_statements(
     yield from _statements(database, FED, fed, _Layout(pa.schema([]), ("segment",)), None, cluster)
 
 
+def local_table(database: str, name: str, cluster: str) -> str:
+    """Name the table that holds the rows themselves, for statements that change it."""
+    return f"{database}.{name}_local{_on(cluster)}" if cluster else f"{database}.{name}"
+
+
 def _statements(
     database: str,
     name: str,
@@ -178,7 +186,7 @@ def _statements(
     body = ",\n    ".join(lines)
     engine = "ReplicatedReplacingMergeTree" if cluster else "ReplacingMergeTree"
     clauses = [
-        f"CREATE TABLE IF NOT EXISTS {database}.{local}{_on(cluster)} (\n    {body}\n)",
+        f"CREATE TABLE IF NOT EXISTS {local_table(database, name, cluster)} (\n    {body}\n)",
         f"ENGINE = {engine}(row_version)",
     ]
     if layout.time is not None:
@@ -187,8 +195,11 @@ def _statements(
     if ttl_days is not None and (time := layout.time or _last_seen(layout)):
         seconds = f"toDateTime(intDiv({time}, 1000000000), 'UTC')"
         clauses.append(f"TTL {seconds} + INTERVAL {int(ttl_days)} DAY")
-    if not cluster:
-        clauses.append(f"SETTINGS non_replicated_deduplication_window = {_KEPT_TOKENS}")
+    settings = [] if cluster else [f"non_replicated_deduplication_window = {_KEPT_TOKENS}"]
+    if ttl_days is not None and layout.time is not None:
+        settings.append("ttl_only_drop_parts = 1")  # a part is of one day, so nothing is rewritten
+    if settings:
+        clauses.append(f"SETTINGS {', '.join(settings)}")
     yield "\n".join(clauses)
     if cluster:
         # Rows of one identity have to meet on one shard; each has a process, or is of a whole run.
@@ -245,6 +256,7 @@ def _codec(field: pa.Field) -> str:
 
 
 def _on(cluster: str) -> str:
+    """Give the clause that makes a statement run on all of a cluster."""
     return f" ON CLUSTER {_quoted(cluster)}" if cluster else ""
 
 

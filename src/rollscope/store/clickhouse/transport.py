@@ -37,6 +37,8 @@ _SETTINGS: Final[dict[str, str]] = {
     "union_default_mode": "DISTINCT",
     "output_format_arrow_string_as_string": "1",
     "output_format_arrow_low_cardinality_as_dictionary": "0",
+    # What a feed was told is in must not still lie in a queue between shards.
+    "insert_distributed_sync": "1",
     # A process whose clock was set by years may touch more days in one batch than the usual 100.
     "max_partitions_per_insert_block": "10000",
 }
