@@ -11,7 +11,7 @@ from rollscope.analysis.filters import Filter
 from rollscope.analysis.rows import SessionRow
 from rollscope.answers.filtering import to_condition
 from rollscope.answers.phases import in_scope, phase_unions
-from rollscope.answers.rows import add_tokens, session_attrs, session_rows
+from rollscope.answers.rows import MAYBE_CHARGED, add_tokens, session_attrs, session_rows
 from rollscope.answers.scope import StepScope
 from rollscope.answers.sessions import matching_sessions
 from rollscope.answers.source import Source
@@ -68,7 +68,7 @@ _Lengths = dict[str, list[tuple[str | None, int]]]
 
 
 def _lengths(source: Source, scope: StepScope) -> tuple[_Lengths, list[str]]:
-    where, values = in_scope(scope, "session_id")
+    where, values = in_scope(source, scope, "session_id")
     sql = f"""
         SELECT CASE WHEN kind = 'session' THEN 'session' ELSE name END AS name, task_key,
             duration_ns FROM spans
@@ -91,7 +91,8 @@ def select_sessions(
 ) -> tuple[list[SessionRow], list[SessionRow]]:
     """Divide the sessions of a scope into those that a filter holds for, and the rest."""
     where, values = _charged(scope)
-    sessions = session_rows(source, where, **values)
+    among = None if scope.is_all else MAYBE_CHARGED
+    sessions = session_rows(source, where, among=among, **values)
     add_tokens(source, sessions)
     session_attrs(source, sessions)
     condition = to_condition(expression, source.dialect, source.now_ns)
@@ -135,7 +136,7 @@ def _of(sessions: list[SessionRow], unions: Mapping[int, Mapping[str, int]]) -> 
 
 
 def _details(source: Source, scope: StepScope) -> dict[int, set[tuple[str, str]]]:
-    where, values = in_scope(scope, "session_id")
+    where, values = in_scope(source, scope, "session_id")
     sql = f"""
         SELECT DISTINCT session_id, name, detail FROM phases
         WHERE detail IS NOT NULL AND session_id IS NOT NULL AND {where}"""

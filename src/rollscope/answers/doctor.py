@@ -295,8 +295,14 @@ def _find_ranks(processes: list[_Process]) -> Iterator[Finding]:
     for process in processes:
         if process.rank is not None:
             by_role[process.role].add(process.rank)
+    everyone = set().union(*by_role.values())
     for role, ranks in sorted(by_role.items()):
-        gaps = [rank for rank in range(max(ranks)) if rank not in ranks]
+        # Where all roles share one numbering, what is below the first rank belongs to others.
+        gaps = [
+            rank
+            for rank in range(max(ranks))
+            if rank not in ranks and (rank > min(ranks) or rank not in everyone)
+        ]
         if gaps:
             yield Finding(
                 Severity.WARNING,

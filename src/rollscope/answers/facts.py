@@ -11,8 +11,10 @@ from rollscope.analysis.path import SpansOf
 from rollscope.analysis.roles import PUBLISHED_EVENT
 from rollscope.analysis.rows import PhaseTotal, SessionRow, SpanRow, StepFacts
 from rollscope.answers.rows import (
+    MAYBE_CHARGED,
     add_tokens,
     event_rows,
+    extent,
     in_batches,
     process_rows,
     session_rows,
@@ -20,6 +22,7 @@ from rollscope.answers.rows import (
 )
 from rollscope.answers.source import Source, fetch
 from rollscope.store.dialect import Value
+from rollscope.store.views import sessions_among
 
 __all__ = ["SLOTS_GAUGE", "SessionSpans", "gather_steps"]
 
@@ -29,8 +32,13 @@ _LIKELY_ASKED: Final = 12
 _LIKELY_SHARE: Final = 0.05
 """Sessions of a step whose spans are fetched ahead, the last to end: the path leads through them,
 and a tail that more of them hold is not put down to single ones."""
-_MOST_FOR_CAPACITY: Final = 300_000
+_MOST_FOR_CAPACITY: Final = 100_000
 """Sessions that are looked at to find the most that ever ran at once."""
+
+
+_IN_FLIGHT: Final = """
+    SELECT span_id FROM spans
+    WHERE kind = 'session' AND start_ns < $high AND (end_ns IS NULL OR end_ns > $low)"""
 
 
 class _StepPhase(PhaseTotal, kw_only=True):
@@ -49,13 +57,12 @@ class SessionSpans:
         wanted = [one for one in sessions if one.span_id not in self._known]
         if not wanted:
             return
-        low = min(one.start_ns for one in wanted)
-        high = max(self._source.now_ns if one.end_ns is None else one.end_ns for one in wanted)
+        low, high = extent(self._source, wanted)
         chosen = self._source.dialect.is_in("session_id", "$ids")
         for ids in in_batches([one.span_id for one in wanted]):
             self._fetch(
                 ids,
-                f"{chosen} AND start_ns BETWEEN $low AND $high",
+                f"{chosen} AND recorded_start_ns BETWEEN $low AND $high",
                 ids=ids,
                 low=low,
                 high=high,
@@ -102,6 +109,7 @@ def gather_steps(
         source,
         "charged_step BETWEEN $first AND $last"
         " OR (start_ns < $high AND (end_ns IS NULL OR end_ns > $low))",
+        among=f"{MAYBE_CHARGED} UNION ALL {_IN_FLIGHT}",
         first=detailed[0].step or 0,
         last=last,
         low=low,
@@ -201,7 +209,8 @@ def _phase_totals(source: Source, first: int, last: int) -> dict[int | None, lis
             coalesce(sum(p.queue_ns), 0) AS queue_ns,
             sum(CASE WHEN p.status = 'error' THEN 1 ELSE 0 END) AS errors
         FROM phases AS p JOIN (
-            SELECT session_id, charged_step FROM sessions
+            SELECT session_id, charged_step
+            FROM ({sessions_among(source.dialect, MAYBE_CHARGED)}) AS maybe
             WHERE charged_step BETWEEN $first AND $last
         ) AS s ON p.session_id = s.session_id
         WHERE p.end_ns IS NOT NULL AND p.status <> 'lost'
@@ -230,7 +239,10 @@ def _most_at_once(source: Source) -> dict[str, int]:
     """Give the most sessions that ever ran at once, by pool."""
     sql = f"""
         WITH recent AS (
-            SELECT pool, start_ns, end_ns FROM sessions ORDER BY start_ns DESC
+            SELECT coalesce(s.replica, w.title) AS pool, s.start_ns AS start_ns,
+                s.end_ns AS end_ns
+            FROM spans AS s LEFT JOIN processes AS w ON s.process = w.process
+            WHERE s.kind = 'session' ORDER BY start_ns DESC
             LIMIT {_MOST_FOR_CAPACITY}
         ), edges AS (
             SELECT pool, start_ns AS at_ns, 1 AS change FROM recent

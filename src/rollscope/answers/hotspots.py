@@ -23,6 +23,11 @@ _GROUPS: Final[dict[HotspotGrouping, str]] = {
 }
 
 
+_UNLIKE_PARENTS: Final = frozenset[HotspotGrouping]({"tool", "family"})
+"""Groupings in which a span may be in another group than its parent, so that what children cover
+has to be found span by span."""
+
+
 class HotspotAnswer(msgspec.Struct, kw_only=True):
     """Paths by self time, and what closes the sum."""
 
@@ -30,6 +35,11 @@ class HotspotAnswer(msgspec.Struct, kw_only=True):
     grouped_by: str
     outside: bool
     hotspots: Hotspots
+
+
+class _Total(PathTotal, kw_only=True):
+    measured: int
+    """How many of them percentiles are taken of."""
 
 
 def find_hotspots(
@@ -49,37 +59,51 @@ def find_hotspots(
     rank = source.dialect.rank
     text = "VARCHAR" if source.dialect.name == "duckdb" else "Nullable(String)"
     group = _GROUPS[by].format(text=text)
-    where, values = _where(scope, outside=outside)
-    length = "coalesce(s.end_ns, $now) - s.start_ns"
+    where, values = _where(source, scope, outside=outside)
+    length = "greatest(coalesce(s.end_ns, $now), s.start_ns) - s.start_ns"
     measured = "CASE WHEN s.status <> 'lost' THEN s.duration_ns ELSE NULL END"
     top = "s.kind = 'session'" if not outside else "s.parent_path = ''"
     parent = f"CASE WHEN {top} THEN NULL ELSE s.parent_path END"
-    join = "LEFT JOIN processes AS w ON s.process = w.process" if by == "host" else ""
+    join, inside = "", f"CAST(NULL AS {text})"
+    if by == "host":
+        join = "LEFT JOIN processes AS w ON s.process = w.process"
+    elif by in _UNLIKE_PARENTS:
+        join, inside = _children(length, where), "sum(coalesce(c.covered_ns, 0))"
     sql = f"""
         SELECT s.path AS path, {parent} AS parent_path, {group} AS "group",
             count(*) AS count, sum({length}) AS total_ns, {rank(measured, 50)} AS p50_ns,
             {rank(measured, 95)} AS p95_ns, {rank(measured, 99)} AS p99_ns,
-            max({measured}) AS max_ns,
+            max({measured}) AS max_ns, count({measured}) AS measured,
             sum(CASE WHEN s.status = 'error' THEN 1 ELSE 0 END) AS errors,
             sum(CASE WHEN s.status = 'open' THEN 1 ELSE 0 END) AS open_now,
-            sum({length} - s.overlap_ns) AS covered_ns
+            sum({length} - s.overlap_ns) AS covered_ns, {inside} AS inside_ns
         FROM spans AS s {join}
         WHERE {where}
         GROUP BY s.path, {parent}, {group}
         ORDER BY path, parent_path, "group" """
-    totals = fetch(source, PathTotal, sql, now=source.now_ns, **values)
+    totals = fetch(source, _Total, sql, now=source.now_ns, **values)
     for total in totals:
-        if total.count < NEEDED_FOR_P95:
+        if total.measured < NEEDED_FOR_P95:
             total.p95_ns = None
-        if total.count < NEEDED_FOR_P99:
+        if total.measured < NEEDED_FOR_P99:
             total.p99_ns = None
     found = hotspots(totals, by_name=by == "name")
     return HotspotAnswer(scope=scope.text, grouped_by=by, outside=outside, hotspots=found)
 
 
-def _where(scope: StepScope, *, outside: bool) -> tuple[str, dict[str, int]]:
+def _children(length: str, where: str) -> str:
+    """Join what the children of each span cover of it."""
+    return f"""LEFT JOIN (
+            SELECT s.process AS process, s.parent_id AS parent_id,
+                sum({length} - s.overlap_ns) AS covered_ns
+            FROM spans AS s WHERE s.parent_id IS NOT NULL AND {where}
+            GROUP BY s.process, s.parent_id
+        ) AS c ON s.process = c.process AND s.span_id = c.parent_id"""
+
+
+def _where(source: Source, scope: StepScope, *, outside: bool) -> tuple[str, dict[str, int]]:
     if not outside:
-        where, values = in_scope(scope, "s.session_id")
+        where, values = in_scope(source, scope, "s.session_id")
         return f"s.session_id IS NOT NULL AND {where}", values  # type: ignore[return-value]
     if scope.first is None or scope.last is None:
         return "s.session_id IS NULL AND s.kind <> 'task'", {}

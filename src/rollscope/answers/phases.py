@@ -8,10 +8,11 @@ import msgspec
 from rollscope.analysis.intervals import Interval, union_ns
 from rollscope.analysis.ranks import NEEDED_FOR_P95, NEEDED_FOR_P99
 from rollscope.analysis.rows import SessionRow
-from rollscope.answers.rows import in_batches
+from rollscope.answers.rows import MAYBE_CHARGED, extent, in_batches
 from rollscope.answers.scope import StepScope
 from rollscope.answers.source import Source, fetch
 from rollscope.store.dialect import Value
+from rollscope.store.views import sessions_among
 
 __all__ = ["ErrorKind", "Grouping", "PhaseLine", "Phases", "in_scope", "phase_unions", "phases"]
 
@@ -41,6 +42,7 @@ class PhaseLine(msgspec.Struct, kw_only=True):
     queue_p50_ns: int | None
     """Of those that say how long they waited for their service."""
     queue_p95_ns: int | None
+    """None with fewer than 20."""
     queue_share: float | None
     """How much of their time was waiting, of those that say so."""
     errors: int
@@ -77,13 +79,16 @@ class Phases(msgspec.Struct, kw_only=True):
 class _Line(PhaseLine, kw_only=True):
     queue_ns: int | None = None
     queued_ns: int | None = None
+    queued: int = 0
 
 
-def in_scope(scope: StepScope, session_id: str) -> tuple[str, dict[str, Value]]:
+def in_scope(source: Source, scope: StepScope, session_id: str) -> tuple[str, dict[str, Value]]:
     """Give the condition that a span's session counts for the steps of a scope."""
     if scope.first is None or scope.last is None:
         return "TRUE", {}
-    chosen = "SELECT session_id FROM sessions WHERE charged_step BETWEEN $first AND $last"
+    chosen = f"""
+        SELECT session_id FROM ({sessions_among(source.dialect, MAYBE_CHARGED)}) AS scoped
+        WHERE charged_step BETWEEN $first AND $last"""
     return f"{session_id} IN ({chosen})", {"first": scope.first, "last": scope.last}
 
 
@@ -98,7 +103,7 @@ def phases(source: Source, scope: StepScope, by: Grouping = "name") -> Phases:
     rank = source.dialect.rank
     text = "VARCHAR" if source.dialect.name == "duckdb" else "Nullable(String)"
     group = _GROUPS[by].format(text=text)
-    where, values = in_scope(scope, "p.session_id")
+    where, values = in_scope(source, scope, "p.session_id")
     measured = "CASE WHEN p.status <> 'lost' THEN p.duration_ns ELSE NULL END"
     queue = "CASE WHEN p.status <> 'lost' AND p.end_ns IS NOT NULL THEN p.queue_ns ELSE NULL END"
     sql = f"""
@@ -107,7 +112,7 @@ def phases(source: Source, scope: StepScope, by: Grouping = "name") -> Phases:
             coalesce({rank(measured, 50)}, 0) AS p50_ns, {rank(measured, 95)} AS p95_ns,
             {rank(measured, 99)} AS p99_ns, coalesce(max({measured}), 0) AS max_ns,
             {rank(queue, 50)} AS queue_p50_ns, {rank(queue, 95)} AS queue_p95_ns,
-            sum({queue}) AS queue_ns,
+            count({queue}) AS queued, sum({queue}) AS queue_ns,
             sum(CASE WHEN p.queue_ns IS NULL THEN NULL ELSE {measured} END) AS queued_ns,
             CAST(NULL AS {text}) AS queue_share,
             sum(CASE WHEN p.status = 'error' THEN 1 ELSE 0 END) AS errors,
@@ -125,6 +130,8 @@ def _finish(line: _Line) -> PhaseLine:
         line.p95_ns = None
     if line.count < NEEDED_FOR_P99:
         line.p99_ns = None
+    if line.queued < NEEDED_FOR_P95:
+        line.queue_p95_ns = None
     if line.queued_ns:
         line.queue_share = (line.queue_ns or 0) / line.queued_ns
     values = {name: getattr(line, name) for name in PhaseLine.__struct_fields__}
@@ -132,7 +139,7 @@ def _finish(line: _Line) -> PhaseLine:
 
 
 def _error_kinds(source: Source, scope: StepScope) -> list[ErrorKind]:
-    where, values = in_scope(scope, "session_id")
+    where, values = in_scope(source, scope, "session_id")
     colon = "position(':' IN reason)"
     kind = f"CASE WHEN {colon} > 0 THEN substring(reason, 1, {colon} - 1) ELSE reason END"
     sql = f"""
@@ -169,14 +176,13 @@ def phase_unions(
     if not session_ids:
         return {}
     now_ns = source.now_ns
-    low = min(session.start_ns for session in sessions)
-    high = max(now_ns if one.end_ns is None else one.end_ns for one in sessions)
+    low, high = extent(source, sessions)
     intervals: dict[tuple[int, str], list[Interval]] = {}
     for ids in in_batches(session_ids):
         sql = f"""
             SELECT session_id, name, start_ns, coalesce(end_ns, $now) AS end_ns FROM phases
             WHERE {source.dialect.is_in("session_id", "$ids")}
-                AND start_ns >= $low AND start_ns <= $high"""
+                AND recorded_start_ns BETWEEN $low AND $high"""
         columns = source.query(sql, ids=ids, now=now_ns, low=low, high=high).to_pydict()
         for session_id, name, start, end in zip(*columns.values(), strict=True):
             intervals.setdefault((session_id, name), []).append((start, end))

@@ -8,13 +8,17 @@ import msgspec
 from rollscope.analysis.rows import EventRow, ProcessRow, SessionRow, SpanRow
 from rollscope.answers.source import Source, fetch
 from rollscope.store.dialect import Value
+from rollscope.store.views import sessions_among
 
 __all__ = [
+    "MAYBE_CHARGED",
     "SESSION_COLUMNS",
     "SPAN_COLUMNS",
     "add_tokens",
     "event_rows",
+    "extent",
     "in_batches",
+    "most_moved",
     "process_rows",
     "session_attrs",
     "session_rows",
@@ -31,17 +35,39 @@ SPAN_COLUMNS: Final = """
     span_id, parent_id, session_id, process, kind, name, detail, start_ns, end_ns, status, reason,
     step, lane, tokens_out AS tokens, queue_ns, link, version_start AS version"""
 
+MAYBE_CHARGED: Final = """
+    SELECT span_id FROM facts WHERE consumed_step BETWEEN $first AND $last
+    UNION ALL
+    SELECT span_id FROM spans WHERE kind = 'session' AND step BETWEEN $first AND $last"""
+"""The sessions that may count for the steps from `$first` to `$last`: few more than do."""
+
 _EVENT_COLUMNS: Final = "name, time_ns, process, session_id, version"
 _PROCESS_COLUMNS: Final = """
     process, host, pid, role, rank, started_ns, last_seen_ns, status, heartbeat_ns, offset_ns,
     offset_error_ns, dropped"""
+_VERDICT_FIELDS: Final = ("outcome", "reason", "version_end")
 _MANY: Final = 20_000
 """Ids bound to one query."""
+_SLACK_NS: Final = 600 * 1_000_000_000
+"""How far outside of its session a span may start and still be found: a phase that is left behind
+starts after the end, and one that another host recorded, by a clock that is off, before the
+start."""
 
 
-def session_rows(source: Source, where: str, **values: Value) -> list[SessionRow]:
-    """Give the sessions that a condition of ours holds for, in order of their start."""
-    sql = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE {where} ORDER BY start_ns, session_id"
+def session_rows(
+    source: Source, where: str, *, among: str | None = None, **values: Value
+) -> list[SessionRow]:
+    """Give the sessions that a condition of ours holds for, in order of their start.
+
+    Args:
+        source: The run.
+        where: The condition.
+        among: A query of ours for the ids of sessions that come into question, which saves looking
+            at the facts of all others.
+        values: What both name.
+    """
+    view = "sessions" if among is None else f"({sessions_among(source.dialect, among)}) AS chosen"
+    sql = f"SELECT {SESSION_COLUMNS} FROM {view} WHERE {where} ORDER BY start_ns, session_id"
     return fetch(source, SessionRow, sql, **values)
 
 
@@ -73,27 +99,36 @@ def add_tokens(source: Source, sessions: Sequence[SessionRow]) -> None:
     silent = {row.span_id: row for row in sessions if row.tokens_out is None}
     if not silent:
         return
-    low, high = _extent(source, list(silent.values()))
+    low, high = extent(source, list(silent.values()))
     for ids in in_batches(list(silent)):
         sql = f"""
             SELECT session_id, sum(tokens_in) AS tokens_in, sum(tokens_out) AS tokens_out
             FROM phases
-            WHERE {source.dialect.is_in("session_id", "$ids")} AND tokens_out IS NOT NULL
-                AND start_ns >= $low AND start_ns < $high
+            WHERE {source.dialect.is_in("session_id", "$ids")}
+                AND (tokens_in IS NOT NULL OR tokens_out IS NOT NULL)
+                AND recorded_start_ns BETWEEN $low AND $high
             GROUP BY session_id"""
         table = source.query(sql, ids=ids, low=low, high=high)
         for row in table.to_pylist():
             session = silent[row["session_id"]]
-            session.tokens_out = int(row["tokens_out"])
+            if row["tokens_out"] is not None:
+                session.tokens_out = int(row["tokens_out"])
             if session.tokens_in is None and row["tokens_in"] is not None:
                 session.tokens_in = int(row["tokens_in"])
 
 
-def _extent(source: Source, sessions: Sequence[SessionRow]) -> tuple[int, int]:
-    """Give between which times the spans of sessions start."""
+def extent(source: Source, sessions: Sequence[SessionRow]) -> tuple[int, int]:
+    """Give between which `recorded_start_ns` the spans of sessions lie, to skip the rest."""
     low = min(row.start_ns for row in sessions)
     high = max(source.now_ns if row.end_ns is None else row.end_ns for row in sessions)
-    return low, high + 1
+    slack_ns = _SLACK_NS + most_moved(source)
+    return low - slack_ns, high + slack_ns
+
+
+def most_moved(source: Source) -> int:
+    """Give the most by which times of any process are moved."""
+    moved = source.query("SELECT max(abs(offset_ns)) AS most FROM processes")["most"]
+    return moved[0].as_py() or 0
 
 
 def session_attrs(source: Source, sessions: Sequence[SessionRow]) -> None:
@@ -107,10 +142,14 @@ def session_attrs(source: Source, sessions: Sequence[SessionRow]) -> None:
             by_id[row["session_id"]].attrs = _plain(decode(row["attrs"]))
         chosen = source.dialect.is_in("span_id", "$ids")
         sql = f"""
-            SELECT span_id, facts FROM facts WHERE {chosen}
+            SELECT span_id, outcome, reason, version_end, facts FROM facts WHERE {chosen}
             ORDER BY time_ns, process, number"""
         for row in source.query(sql, ids=ids).to_pylist():
-            by_id[row["span_id"]].attrs |= _plain(decode(row["facts"]))
+            late = _plain(decode(row["facts"]))
+            for field in _VERDICT_FIELDS:
+                if row[field] is not None:  # a verdict, which the row itself tells
+                    late.pop(field, None)
+            by_id[row["span_id"]].attrs |= late
 
 
 def _plain(attrs: dict[str, Any]) -> dict[str, Any]:

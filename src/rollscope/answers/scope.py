@@ -79,5 +79,8 @@ def resolve_scope(source: Source, text: str) -> StepScope:
 
 
 def _has_sessions(source: Source, first: int, last: int) -> bool:
-    sql = "SELECT count(*) AS n FROM sessions WHERE charged_step BETWEEN $first AND $last"
+    sql = """
+        SELECT (SELECT count(*) FROM facts WHERE consumed_step BETWEEN $first AND $last)
+            + (SELECT count(*) FROM spans
+               WHERE kind = 'session' AND step BETWEEN $first AND $last) AS n"""
     return bool(source.query(sql, first=first, last=last)["n"][0].as_py())

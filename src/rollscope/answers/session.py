@@ -19,6 +19,8 @@ __all__ = ["SessionAnswer", "find_session", "one_session"]
 _ID: Final = re.compile(r"(?:0x)?([0-9a-f]{16})")
 _SAMPLE: Final = re.compile(r"(.+?)(?:#|\s+sample\s+|\s+)(\d+)")
 _MOST_LISTED: Final = 8
+_OF_TASK: Final = "SELECT span_id FROM spans WHERE kind = 'session' AND task_key = $key"
+_OF_ID: Final = "SELECT span_id FROM spans WHERE kind = 'session' AND span_id = $id"
 
 
 class SpanDetail(msgspec.Struct, kw_only=True):
@@ -89,7 +91,7 @@ def find_session(source: Source, given: str) -> int:
     match = _SAMPLE.fullmatch(text)
     if match is not None:
         key, sample = match[1], int(match[2])
-    candidates = session_rows(source, "task_key = $key", key=key)
+    candidates = session_rows(source, "TRUE", among=_OF_TASK, key=key)
     if sample is not None:
         candidates = [one for one in candidates if one.sample == sample]
     if not candidates:
@@ -106,14 +108,14 @@ def find_session(source: Source, given: str) -> int:
 
 def _similar(source: Source, key: str) -> str:
     sql = """
-        SELECT DISTINCT task_key FROM sessions
+        SELECT DISTINCT task_key FROM tasks
         WHERE task_key IS NOT NULL AND position(lower($key) IN lower(task_key)) > 0
         ORDER BY task_key LIMIT 5"""
     names = source.query(sql, key=key)["task_key"].to_pylist()
     if names:
         return f"tasks like it: {', '.join(names)}"
     names = source.query(
-        "SELECT task_key FROM sessions WHERE task_key IS NOT NULL ORDER BY start_ns DESC LIMIT 3"
+        "SELECT task_key FROM tasks WHERE task_key IS NOT NULL ORDER BY start_ns DESC LIMIT 3"
     )["task_key"].to_pylist()
     return f"its tasks are named like {', '.join(names)}" if names else "it has no sessions"
 
@@ -125,7 +127,7 @@ def one_session(source: Source, given: str) -> SessionAnswer:
         CommandError: There is no such session, or the name fits several.
     """
     session_id = find_session(source, given)
-    session = session_rows(source, "session_id = $id", id=session_id)[0]
+    session = session_rows(source, "TRUE", among=_OF_ID, id=session_id)[0]
     add_tokens(source, [session])
     session_attrs(source, [session])
     spans = span_rows(source, "session_id = $id AND span_id <> $id", id=session_id)
@@ -190,7 +192,9 @@ def _events(source: Source, session_id: int) -> list[EventDetail]:
 
 def _stacks(source: Source, session_id: int, spans: list[SpanRow]) -> list[StackDetail]:
     chosen = source.dialect.is_in("span_id", "$ids")
-    sql = f"SELECT span_id, time_ns, task, frames FROM stacks WHERE {chosen} ORDER BY time_ns"
+    sql = f"""
+        SELECT span_id, time_ns, task, frames FROM stacks WHERE {chosen}
+        ORDER BY time_ns, span_id, task"""
     ids = [session_id, *(span.span_id for span in spans)]
     return [
         StackDetail(
@@ -206,7 +210,7 @@ def _stacks(source: Source, session_id: int, spans: list[SpanRow]) -> list[Stack
 def _siblings(source: Source, session: SessionRow) -> list[SessionRow]:
     if session.task_key is None:
         return []
-    rows = session_rows(source, "task_key = $key", key=session.task_key)
+    rows = session_rows(source, "TRUE", among=_OF_TASK, key=session.task_key)
     return [
         one
         for one in rows

@@ -186,7 +186,7 @@ def _lines(source: Source, sessions: list[SessionRow]) -> list[SessionLine]:
         times = session_times(session, spans.get(session.span_id, []), source.now_ns)
         lines.append(
             SessionLine(
-                row=session,
+                row=msgspec.structs.replace(session, attrs={}),  # some filters look at them
                 ran_ns=times.total_ns,
                 phases={name: phase.union_ns for name, phase in times.phases.items()},
                 other_ns=times.other_ns,

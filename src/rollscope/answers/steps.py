@@ -32,6 +32,12 @@ _OUTLINED_STEPS: Final = 20
 """How many steps before those are looked at for what is usual and what changed."""
 
 
+_UNASSIGNED: Final = """
+    SELECT count(*) AS n FROM spans
+    WHERE kind = 'session' AND step IS NULL
+        AND span_id NOT IN (SELECT span_id FROM facts WHERE consumed_step IS NOT NULL)"""
+
+
 class StepLine(msgspec.Struct, kw_only=True):
     """One step of the list."""
 
@@ -102,7 +108,7 @@ def steps(source: Source, scope: StepScope | None = None, *, most: int = _LAST_S
             change = _change(summary, history)
             lines.append(StepLine(summary=summary, change=change, verdict=verdict))
             history.append(summary)
-    unassigned = source.query("SELECT count(*) AS n FROM sessions WHERE charged_step IS NULL")
+    unassigned = source.query(_UNASSIGNED)
     return Steps(
         steps=lines,
         of=len(numbers),

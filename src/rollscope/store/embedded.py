@@ -142,7 +142,7 @@ class RunStore:
         self.offsets = self._sealer.offsets()
         for name, table in self._tables().items():
             self._connection.register(name, table)
-        viewed = (self._files(), self._is_moved)
+        viewed = (self._files(), self._moved_processes())
         if viewed != self._viewed:
             self._viewed = viewed
             self._create_views(self._connection)
@@ -162,7 +162,7 @@ class RunStore:
             "processes": process_table(intake, self.now_ns, self.offsets),
             "drops": drop_table(intake),
             **{f"tail_{name}": self._sealer.tail_table(name) for name in TABLES},
-            "open_spans": intake.open_rows(self.now_ns),
+            "open_spans": intake.open_rows(self.now_ns, self.offsets),
         }
 
     def _files(self) -> tuple[Path, ...]:
@@ -171,15 +171,20 @@ class RunStore:
             return ()
         return tuple(shelf.folder / segment.file for segment in self._sealer.manifest.segments)
 
-    @property
-    def _is_moved(self) -> bool:
-        return any(offset.offset_ns for offset in self.offsets.values())
+    def _moved_processes(self) -> dict[int, int]:
+        """Give by how much the times of processes are moved, for those that are."""
+        return {
+            process: self.offsets[host].offset_ns
+            for process, host in self._sealer.intake.host_of.items()
+            if host in self.offsets
+        }
 
     def _create_views(self, connection: duckdb.DuckDBPyConnection) -> None:
         for name in TABLES:
             connection.execute(f"CREATE OR REPLACE VIEW raw_{name} AS {self._raw_sql(name)}")
+        moved = self._moved_processes()
         for name in VIEWS:
-            sql = view_sql(name, self.dialect, is_moved=self._is_moved)
+            sql = view_sql(name, self.dialect, moved)
             connection.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}")
 
     def _raw_sql(self, name: str) -> str:

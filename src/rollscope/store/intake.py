@@ -7,7 +7,7 @@ and hands out tables. It writes nothing; `sealer` decides when rows become segme
 import heapq
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,7 @@ from rollscope.errors import NotARunError
 from rollscope.model.batch import Batch
 from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX
 from rollscope.store.batches import BatchFollower
+from rollscope.store.clocks import Offset
 from rollscope.store.ledger import Ledger, LedgerState, Taken
 from rollscope.store.liveness import is_alive
 from rollscope.store.paths import PathTable
@@ -256,11 +257,25 @@ class Intake:
             return state.end is None
         return is_alive(state.header, state.last_seen_ns + state.jumped_ns, now_ns)
 
-    def open_rows(self, now_ns: int | None = None) -> pa.Table:
-        """Give every span without an end as it looks now."""
+    def open_rows(
+        self, now_ns: int | None = None, offsets: Mapping[str, Offset] | None = None
+    ) -> pa.Table:
+        """Give every span without an end as it looks now.
+
+        Args:
+            now_ns: The time that counts as now; the clock's if not given.
+            offsets: How far the times of each host are going to be moved.
+        """
         now = time.time_ns() if now_ns is None else now_ns
+        known = offsets or {}
+        moved = {
+            process: known.get(host, Offset()).offset_ns for process, host in self.host_of.items()
+        }
         tables = [
-            ledger.open_rows(now, is_alive=self.is_alive(ledger, now))
+            # The rows are on the clock of their process, and so has to be the time they last to.
+            ledger.open_rows(
+                now - moved.get(ledger.process, 0), is_alive=self.is_alive(ledger, now)
+            )
             for ledger in self.ledgers.values()
             if ledger.open
         ]

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from rollscope.errors import FrameError
 from rollscope.model.kinds import WHAT_OF_CODE, Status
 from rollscope.model.scope import ScopeRow
 from rollscope.store.attributes import PROMOTED, family_of, json_column, read_columns, whole_number
@@ -45,7 +46,7 @@ def open_table(process: int, spans: list[OpenSpan], fates: list[Fate]) -> pa.Tab
     """Give the rows of spans without an end."""
     kinds = [WHAT_OF_CODE[span.what] for span in spans]
     scopes = [span.scope for span in spans]
-    attrs = read_attrs([span.attrs for span in spans])
+    attrs = [_read_attrs(span.attrs) for span in spans]
     columns: dict[str, Any] = {
         "process": [process] * len(spans),
         "trace_id": [scope[0] for scope in scopes],
@@ -89,6 +90,13 @@ def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
             .dictionary_encode()
         )
     return pa.array(values, kind)
+
+
+def _read_attrs(raw: bytes) -> dict[str, Any]:
+    try:
+        return read_attrs([raw])[0]
+    except FrameError:  # told when the span ends; until then it is shown without
+        return {}
 
 
 def _text(value: object) -> str | None:

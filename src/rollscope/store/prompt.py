@@ -138,7 +138,11 @@ class Prompt:
             QueryError: One of them cannot be run or is not allowed.
         """
         try:
+            # What the command line could not decode in its locale is UTF-8 nearly always.
+            sql = sql.encode(errors="surrogateescape").decode()
             statements = duckdb.extract_statements(sql)
+        except UnicodeError:
+            raise QueryError("the query is not valid UTF-8; save or type it as such") from None
         except duckdb.Error as error:
             raise _readable(error) from None
         for statement in statements:
@@ -220,12 +224,13 @@ class Prompt:
             finally:
                 is_done.set()
 
-        threading.Thread(target=work, name="sql", daemon=True).start()
+        thread = threading.Thread(target=work, name="sql", daemon=True)
         try:
+            thread.start()
             is_done.wait()
         except BaseException:
             # Said again and again: before the query has begun, nobody listens.
-            while not is_done.wait(_INTERRUPT_EVERY_S):
+            while thread.is_alive() and not is_done.wait(_INTERRUPT_EVERY_S):
                 self._connection.interrupt()
             raise
         (result,) = results

@@ -134,6 +134,9 @@ def seal_all(sealer: Sealer, progress: Progress | None = None) -> None:
             return
         if not sealer.seal():
             raise StoreError("; ".join(sealer.problems) or "segments cannot be written")
+    # A sealer that reads its run anew must not publish anything before that is sealed.
+    if sealer.shelf.load().manifest.segments != sealer.manifest.segments:
+        raise StoreError("other readers keep sealing the run; nothing was changed, try again")
 
 
 class _Group(msgspec.Struct):

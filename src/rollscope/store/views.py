@@ -5,12 +5,12 @@ and the fresh tail, on the clocks of their processes) and `processes`. The views
 clock and apply late facts, so that nobody else has to.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from rollscope.store.dialect import Dialect
 
-__all__ = ["VIEWS", "view_sql"]
+__all__ = ["VIEWS", "Offsets", "sessions_among", "view_sql"]
 
 _SPAN_COLUMNS: Final = """
     r.process AS process, r.trace_id AS trace_id, r.span_id AS span_id, r.parent_id AS parent_id,
@@ -26,43 +26,58 @@ _SPAN_COLUMNS: Final = """
     r.start_ns AS recorded_start_ns, r.end_ns AS recorded_end_ns"""
 
 
-def _spans(_: Dialect, *, is_moved: bool) -> str:
-    if not is_moved:
-        columns = _SPAN_COLUMNS.format(start="r.start_ns", end="r.end_ns")
-        return f"SELECT {columns} FROM raw_spans AS r"
-    columns = _SPAN_COLUMNS.format(start="r.start_ns + p.offset_ns", end="r.end_ns + p.offset_ns")
-    return f"SELECT {columns} FROM raw_spans AS r JOIN processes AS p ON r.process = p.process"
+Offsets = Mapping[int, int]
+"""By how many nanoseconds the times of a process are moved, for those that are."""
 
 
-def _moved(table: str, columns: str) -> Callable[..., str]:
-    def sql(_: Dialect, *, is_moved: bool) -> str:
-        if not is_moved:
-            return f"SELECT {columns}, r.time_ns AS time_ns FROM {table} AS r"
-        return (
-            f"SELECT {columns}, r.time_ns + p.offset_ns AS time_ns FROM {table} AS r "
-            "JOIN processes AS p ON r.process = p.process"
-        )
+def _moved(column: str, offsets: Offsets) -> str:
+    """Move a time. A join would cost every query, also those that do not ask for times."""
+    alike: dict[int, list[int]] = {}
+    for process, offset in sorted(offsets.items()):
+        alike.setdefault(offset, []).append(process)
+    if not alike:
+        return column
+    cases = " ".join(
+        f"WHEN r.process IN ({', '.join(map(str, processes))}) THEN {offset}"
+        for offset, processes in alike.items()
+    )
+    return f"{column} + CASE {cases} ELSE 0 END"
+
+
+def _spans(_: Dialect, offsets: Offsets) -> str:
+    columns = _SPAN_COLUMNS.format(
+        start=_moved("r.start_ns", offsets), end=_moved("r.end_ns", offsets)
+    )
+    return f"SELECT {columns} FROM raw_spans AS r"
+
+
+def _instants(table: str, columns: str) -> Callable[[Dialect, Offsets], str]:
+    def sql(_: Dialect, offsets: Offsets) -> str:
+        return f"SELECT {columns}, {_moved('r.time_ns', offsets)} AS time_ns FROM {table} AS r"
 
     return sql
 
 
-def _fact_sums(dialect: Dialect, *, is_moved: bool) -> str:
-    del is_moved
-
+def _fact_sums(dialect: Dialect, _: Offsets, among: str | None = None) -> str:
     def last(column: str) -> str:
         return dialect.arg_max(column, "time_ns", "process", "number")
 
     consumed = "CASE WHEN consumed_step IS NULL THEN NULL ELSE time_ns END"
+    where = "" if among is None else f"WHERE span_id IN ({among})"
     return f"""
         SELECT span_id, {last("outcome")} AS outcome, {last("reason")} AS reason,
             {last("version_end")} AS version_end, {last("consumed_step")} AS consumed_step,
             {last("reward")} AS reward, max({consumed}) AS consumed_ns
-        FROM facts GROUP BY span_id"""
+        FROM facts {where} GROUP BY span_id"""
 
 
-def _sessions(dialect: Dialect, *, is_moved: bool) -> str:
-    del is_moved
-    return """
+def _sessions(dialect: Dialect, offsets: Offsets, among: str | None = None) -> str:
+    facts = "fact_sums"
+    where = ""
+    if among is not None:
+        facts = f"({_fact_sums(dialect, offsets, among)})"
+        where = f"AND s.span_id IN ({among})"
+    return f"""
         SELECT s.span_id AS session_id, s.process AS process, p.host AS host,
             coalesce(s.replica, p.title) AS pool, s.trace_id AS trace_id, s.task_key AS task_key,
             s.family AS family, s.group_key AS group_key, s.sample AS sample,
@@ -77,22 +92,33 @@ def _sessions(dialect: Dialect, *, is_moved: bool) -> str:
             s.parent_id AS parent_id, s.attrs AS attrs,
             s.recorded_start_ns AS recorded_start_ns, s.recorded_end_ns AS recorded_end_ns
         FROM spans AS s LEFT JOIN processes AS p ON s.process = p.process
-            LEFT JOIN fact_sums AS f ON s.span_id = f.span_id
-        WHERE s.kind = 'session'"""
+            LEFT JOIN {facts} AS f ON s.span_id = f.span_id
+        WHERE s.kind = 'session' {where}"""
 
 
-def _of_kind(kind: str) -> Callable[..., str]:
-    def sql(_: Dialect, *, is_moved: bool) -> str:
-        del is_moved
+def sessions_among(dialect: Dialect, chosen: str) -> str:
+    """Give the query behind the view `sessions`, for some of them only.
+
+    Neither engine sees by itself that facts of other sessions need not be looked at.
+
+    Args:
+        dialect: The engine it is for.
+        chosen: A query of ours that gives their ids.
+    """
+    return _sessions(dialect, {}, chosen)
+
+
+def _of_kind(kind: str) -> Callable[[Dialect, Offsets], str]:
+    def sql(_: Dialect, __: Offsets) -> str:
         return f"SELECT * FROM spans WHERE kind = '{kind}'"
 
     return sql
 
 
-VIEWS: Final[dict[str, tuple[Callable[..., str], tuple[str, ...]]]] = {
+VIEWS: Final[dict[str, tuple[Callable[[Dialect, Offsets], str], tuple[str, ...]]]] = {
     "spans": (_spans, ()),
     "events": (
-        _moved(
+        _instants(
             "raw_events",
             "r.process AS process, r.trace_id AS trace_id, r.event_id AS event_id, r.parent_id AS "
             "parent_id, r.session_id AS session_id, r.name AS name, r.step AS step, r.version AS "
@@ -101,7 +127,7 @@ VIEWS: Final[dict[str, tuple[Callable[..., str], tuple[str, ...]]]] = {
         (),
     ),
     "facts": (
-        _moved(
+        _instants(
             "raw_facts",
             "r.process AS process, r.span_id AS span_id, r.number AS number, r.outcome AS outcome, "
             "r.reason AS reason, r.version_end AS version_end, r.consumed_step AS consumed_step, "
@@ -110,7 +136,7 @@ VIEWS: Final[dict[str, tuple[Callable[..., str], tuple[str, ...]]]] = {
         (),
     ),
     "metrics": (
-        _moved(
+        _instants(
             "raw_metrics",
             "r.process AS process, r.type AS type, r.name AS name, r.labels AS labels, r.value AS "
             "value, r.count AS count, r.min AS min, r.max AS max, r.buckets AS buckets",
@@ -118,7 +144,7 @@ VIEWS: Final[dict[str, tuple[Callable[..., str], tuple[str, ...]]]] = {
         (),
     ),
     "stacks": (
-        _moved(
+        _instants(
             "raw_stacks",
             "r.process AS process, r.span_id AS span_id, r.task AS task, r.frames AS frames",
         ),
@@ -134,14 +160,14 @@ VIEWS: Final[dict[str, tuple[Callable[..., str], tuple[str, ...]]]] = {
 """Each view and the views it reads, which come before it."""
 
 
-def view_sql(name: str, dialect: Dialect, *, is_moved: bool) -> str:
+def view_sql(name: str, dialect: Dialect, offsets: Offsets) -> str:
     """Give the query behind a view.
 
     Args:
         name: The view.
         dialect: The engine it is for.
-        is_moved: Whether the times of any process have to be moved; if not, times are read
-            straight from the files, and filters on them skip what is out of range.
+        offsets: Which processes' times are moved. `recorded_start_ns` and `recorded_end_ns` are
+            as they stand in the files: filters on them skip what is out of range.
     """
     make, _ = VIEWS[name]
-    return make(dialect, is_moved=is_moved)
+    return make(dialect, offsets)

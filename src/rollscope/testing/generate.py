@@ -19,6 +19,7 @@ from rollscope.model.batch import (
     Fact,
     Heartbeat,
     ProcessHeader,
+    Stack,
     encode_batch,
     number_column,
 )
@@ -55,10 +56,12 @@ def generate_run(path: Path, shape: RunShape | None = None, *, ends_now: bool = 
     for _ in simulation.steps():
         for log in logs:
             log.write_step(counts, truth)
+    # Sessions that hang may do so after the trainer's last step.
+    end = max([simulation.now, *(log.last for log in logs)])
     for log in logs:
-        log.finish(simulation.now)
+        log.finish(end)
     truth.spans = dict(counts)
-    truth.end_ns = shape.start_ns + simulation.now
+    truth.end_ns = shape.start_ns + end
     return truth
 
 
@@ -66,8 +69,7 @@ def _length_ns(shape: RunShape) -> int:
     simulation = Simulation(shape)
     for _ in simulation.steps():
         for process in simulation.processes:
-            process.spans.clear()
-            process.facts.clear()
+            process.clear()
     return simulation.now
 
 
@@ -85,6 +87,8 @@ class _ProcessLog:
         self._clock = ClockLine(5_000_000_000 + process.index * 777_000_000_000, wall_ns)
         self._id = process.index.to_bytes(8)
         self._number = 0
+        self.last = 0
+        """When it last wrote."""
         self._open: set[int] = set()
         self._sink = FileSink()
         header = ProcessHeader(
@@ -112,11 +116,13 @@ class _ProcessLog:
             **parts,
         )
         self._number += 1
+        self.last = max(self.last, at)
         self._sink.write(Frame(pack_frame(encode_batch(batch))))
 
     def write_step(self, counts: Counter[str], truth: RunTruth) -> None:
         """Write what the process recorded since the last call."""
         process = self._process
+        self._write_told()
         timed = [item for span in process.spans for item in self._rows_of(span, counts, truth)]
         timed.sort(key=lambda item: item[0])
         for chunk in self._chunks(timed):
@@ -126,10 +132,25 @@ class _ProcessLog:
             Fact(fact.trace_id, fact.span_id, self._clock.mono_ns + fact.time, fact.facts)
             for fact in process.facts
         ]
+        for fact in process.facts:
+            if "outcome" in fact.facts:
+                self._count_outcome(fact.facts["outcome"], truth)
         if facts:
             self._write(process.facts[-1].time, facts=facts)
-        process.spans.clear()
-        process.facts.clear()
+        process.clear()
+
+    def _write_told(self) -> None:
+        """Write the metrics and stacks that the process lived to tell."""
+        process = self._process
+        ends = process.dies_at
+        for at, metric in process.metrics:
+            if ends is None or at <= ends:
+                self._write(at, metrics=[metric])
+        origin = self._clock.mono_ns
+        for stack in process.stacks:
+            if ends is None or stack.time <= ends:
+                told = Stack(stack.span_id, origin + stack.time, "Task-1", stack.frames)
+                self._write(stack.time, stacks=[told])
 
     def _rows_of(
         self, span: SimSpan, counts: Counter[str], truth: RunTruth
@@ -158,12 +179,15 @@ class _ProcessLog:
         if span.what != _SESSION:
             return
         if has_end:
-            outcome = span.fields["outcome"]
-            truth.outcomes[outcome] = truth.outcomes.get(outcome, 0) + 1
+            if "outcome" in span.fields:
+                self._count_outcome(span.fields["outcome"], truth)
         elif self._process.dies_at is None:
             truth.stuck.append(span_hex(span.span_id))
         else:
             truth.lost.append(span_hex(span.span_id))
+
+    def _count_outcome(self, outcome: str, truth: RunTruth) -> None:
+        truth.outcomes[outcome] = truth.outcomes.get(outcome, 0) + 1
 
     def _row(self, span: SimSpan, end: int | None) -> tuple[Any, ...]:
         origin = self._clock.mono_ns

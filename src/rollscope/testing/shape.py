@@ -37,6 +37,45 @@ class RunShape(msgspec.Struct, frozen=True, kw_only=True):
     frame_rows: int = 0
     """Rows per frame; 0 for what a drain every `drain_s` would have found."""
 
+    # What most runs have little of, and every reader must get right. None of it is there unless
+    # asked for, and it changes nothing else about the run.
+    records_steps: bool = True
+    ends_last_step: bool = True
+    """Whether the last step is over; else its trainer still waits for the batch."""
+    parallel_tools: int = 1
+    """Tool calls that a turn makes side by side."""
+    nested_share: float = 0.0
+    """Tool calls with an `env` phase inside."""
+    outliving_share: float = 0.0
+    """Requests that go on when their phase has ended, and perhaps their session."""
+    straggling_share: float = 0.0
+    """Sessions with an `upload` phase that begins after their end."""
+    queue_share: float = 0.0
+    """Phases that say how long they waited for their service."""
+    retry_share: float = 0.0
+    """Failed sessions that are tried a second time, the first attempt never being consumed."""
+    late_share: float = 0.0
+    """Sessions that only the following step consumes; those of the last step are not consumed."""
+    late_verdict_share: float = 0.0
+    """Sessions whose verdict is told after their end."""
+    unassigned_share: float = 0.0
+    """Tasks of which no step is known."""
+    family_share: float = 0.0
+    """Sessions that name their task's family themselves."""
+    replicas: int = 0
+    """Replicas that the sessions of each process are pinned to; 0 if they are pinned to none."""
+    deadline_s: float = 0.0
+    """When sessions should have ended; 0 for no deadline."""
+    remote_rewards: bool = False
+    """Whether rewards are computed by a process of their own."""
+    gates: bool = False
+    """Whether pools tell when they were paused, held back or empty."""
+    declares_slots: bool = False
+    loop_lag: bool = False
+    """Whether event loops tell how late they were."""
+    stacks: bool = False
+    """Whether stuck sessions tell where they hang."""
+
     @classmethod
     def sized(cls, spans: int, *, seed: int = 0) -> Self:
         """Give a shape with about as many spans as asked for, on a cluster that fits them."""

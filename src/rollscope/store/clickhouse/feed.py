@@ -98,7 +98,7 @@ class Feeder:
             rows += self._send_segment(segment, known)
         if self._is_fresh:
             rows += self._send_tail()
-            open_rows = sealer.intake.open_rows(self._store.now_ns)
+            open_rows = sealer.intake.open_rows(self._store.now_ns, self._store.offsets)
             rows += self._send("spans", open_rows, known.version)
         rows += self._send_processes(known)
         return Fed(segments=len(missing), rows=rows)

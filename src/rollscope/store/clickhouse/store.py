@@ -11,7 +11,7 @@ from rollscope.store.clickhouse.tables import ROW_TABLES, RUNS, check_schema
 from rollscope.store.clickhouse.transport import Transport
 from rollscope.store.dialect import CLICKHOUSE, Dialect, Value
 from rollscope.store.schema import TABLES
-from rollscope.store.views import VIEWS, view_sql
+from rollscope.store.views import VIEWS, Offsets, view_sql
 
 __all__ = ["ClickHouseStore", "list_runs"]
 
@@ -64,15 +64,19 @@ class ClickHouseStore:
         database = self._transport.database
         found = self._transport.query(
             f"""
-            SELECT now_ns, (SELECT countIf(offset_ns != 0) FROM {database}.processes FINAL
-                            WHERE run = $run) AS moved
-            FROM {database}.{RUNS} FINAL WHERE run = $run""",
+            SELECT now_ns FROM {database}.{RUNS} FINAL WHERE run = $run""",
             {"run": self.run},
         ).to_pylist()
         if not found:
             raise StoreError(f"{database} holds no run {self.run!r}; {self._known_runs()}")
         self.now_ns = self._fixed_now_ns or found[0]["now_ns"]
-        self._views = _view_texts(database, is_moved=bool(found[0]["moved"]))
+        moved = self._transport.query(
+            f"SELECT process, offset_ns FROM {database}.processes FINAL "
+            "WHERE run = $run AND offset_ns != 0",
+            {"run": self.run},
+        ).to_pylist()
+        offsets = {row["process"]: row["offset_ns"] for row in moved}
+        self._views = _view_texts(database, offsets)
 
     def _known_runs(self) -> str:
         names = list_runs(self._transport)
@@ -111,7 +115,7 @@ class ClickHouseStore:
         return {name: text for name, (text, _) in self._views.items() if name in wanted}
 
 
-def _view_texts(database: str, *, is_moved: bool) -> dict[str, tuple[str, tuple[str, ...]]]:
+def _view_texts(database: str, offsets: Offsets) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Give each view with the views it reads; a view comes after what it reads."""
     texts: dict[str, tuple[str, tuple[str, ...]]] = {}
     for name, layout in ROW_TABLES.items():
@@ -120,7 +124,7 @@ def _view_texts(database: str, *, is_moved: bool) -> dict[str, tuple[str, tuple[
         texts[f"raw_{name}" if name in TABLES else name] = (source, ())
     below = set(texts)
     for name in VIEWS:
-        sql = view_sql(name, CLICKHOUSE, is_moved=is_moved)
+        sql = view_sql(name, CLICKHOUSE, offsets)
         texts[name] = (sql, tuple((below | VIEWS.keys()) & set(_WORD.findall(sql)) - {name}))
     return texts
 

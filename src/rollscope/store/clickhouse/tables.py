@@ -50,7 +50,9 @@ class _Layout(msgspec.Struct, frozen=True):
     """What days are told by."""
     skip: tuple[str, ...] = ()
     """Columns whose neighbours are close though they do not order the table: a range of each is
-    kept for every few thousand rows, and rows out of the asked range are not read."""
+    kept for every few thousand rows, and rows out of the asked range are not read. Only columns
+    that are the same in every version of a row: of the others an old version could be found where
+    the new one is not looked at."""
     nulls: frozenset[str] | None = None
     """Columns that may be null; all that are not in `_ALWAYS` if not given."""
 
@@ -71,7 +73,7 @@ ROW_TABLES: Final[dict[str, _Layout]] = {
         TABLES["spans"],
         ("kind", "process", "span_id"),
         "start_ns",
-        ("start_ns", "end_ns", "span_id", "session_id", "step"),
+        ("start_ns", "span_id", "session_id", "step"),
     ),
     "events": _Layout(
         TABLES["events"], ("process", "event_id"), "time_ns", ("time_ns", "session_id", "step")
