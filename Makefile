@@ -16,7 +16,7 @@ setup: $(VENV)/.ready-dev ## Make .venv with everything needed to work on Rollsc
 test: lint types contracts wheel ## Run every check and test; does its own set-up
 	@$(BIN)/python -m pytest
 
-demo: $(VENV)/.ready-base ## Record a small run and show it; does its own set-up
+demo: $(VENV)/.ready-server ## Record a small run and show it; does its own set-up
 	@$(BIN)/rollscope demo
 
 fmt: setup ## Format the code and apply safe lint fixes
@@ -51,6 +51,6 @@ clean: ## Remove the environment, caches and built files (runs/ is kept)
 	@rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# One stamp per set of dependencies: base, dev, bench.
+# One stamp per set of dependencies: base, server, dev, bench.
 $(VENV)/.ready-%: pyproject.toml src/rollscope/_version.py scripts/setup-venv
 	@scripts/setup-venv $(VENV) $*

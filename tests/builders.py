@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 from rollscope.config import Settings
 from rollscope.instrument.encoder import encode_rows
 from rollscope.instrument.process import describe_process
-from rollscope.model.batch import SCHEMA_VERSION, Batch, ProcessHeader, SpanColumns, encode_batch
+from rollscope.model.batch import (
+    SCHEMA_VERSION,
+    Batch,
+    Heartbeat,
+    ProcessHeader,
+    SpanColumns,
+    encode_batch,
+    number_column,
+)
 from rollscope.model.clockline import ClockLine, ClockMap
 from rollscope.model.frames import pack_frame
-from rollscope.model.kinds import KIND_CODES, SPAN_CODES, STATUS_CODES, Kind, Status
+from rollscope.model.kinds import EVENT_CODE, KIND_CODES, SPAN_CODES, STATUS_CODES, Kind, Status
 from rollscope.model.scope import Scope
 from rollscope.model.unpack import batch_records
 
@@ -59,6 +67,12 @@ def make_row(
     )
 
 
+def make_event(event_id: int, name: str = "event", **changes: Any) -> tuple[Any, ...]:
+    """Give the row of an event."""
+    row = make_row(event_id, name, **changes)
+    return (EVENT_CODE, *row[1:6], 0, *row[7:])
+
+
 def make_columns(*rows: tuple[Any, ...], attr_max_bytes: int = 4096) -> SpanColumns:
     """Encode rows."""
     return encode_rows([entry for row in rows for entry in row], attr_max_bytes)
@@ -68,6 +82,18 @@ def make_batch(number: int = 0, *, mono_ns: int = SECOND, **parts: Any) -> Batch
     """Give a batch of process 1 with the given parts."""
     given: dict[str, Any] = {"process": PROCESS, "schema": SCHEMA_VERSION, "clock": LINE, **parts}
     return Batch(number=number, mono_ns=mono_ns, **given)
+
+
+def span_batch(number: int, *rows: tuple[Any, ...], at_s: float = 0.0, **parts: Any) -> Batch:
+    """Give a batch of spans, written when the last of them has ended or at a given second."""
+    mono_ns = int(at_s * SECOND) or max(max(row[5:7]) for row in rows)
+    return make_batch(number, mono_ns=mono_ns, spans=make_columns(*rows), **parts)
+
+
+def list_batch(number: int, at_s: float, *open_ids: int, **parts: Any) -> Batch:
+    """Give a heart-beat that lists the open spans."""
+    beat = Heartbeat(number_column(open_ids))
+    return make_batch(number, mono_ns=int(at_s * SECOND), heartbeat=beat, **parts)
 
 
 def make_header(**changes: Any) -> ProcessHeader:

@@ -28,6 +28,9 @@ class PathTotal(msgspec.Struct, kw_only=True):
     open_now: int = 0
     covered_ns: int = 0
     """How much of their parents' time they cover; where several overlap, it counts once."""
+    inside_ns: int | None = None
+    """How much of their own time their direct children cover. Needed where rows are grouped by what
+    a span and its parent may differ in; otherwise the rows below tell it."""
 
 
 class Hotspot(msgspec.Struct, kw_only=True):
@@ -76,26 +79,30 @@ _Key = tuple[str | None, str]
 def hotspots(totals: Iterable[PathTotal], *, by_name: bool = False) -> Hotspots:
     """Tell where the time of all sessions goes.
 
-    A row lies below the row of its parent path in its own group, or else in none, as where rows
-    are grouped by tool and a session has none.
+    A row lies below the row of its parent path in its own group, or else in none.
 
     Args:
-        totals: One for each group and path. Those below no row count as sessions.
+        totals: One for each group and path. Those below no path count as sessions.
         by_name: Take all paths together that end in the same name. Percentiles of several cannot
             be told from theirs, and become None.
     """
     given = list(totals)
     rows = {_key(total): _row(total) for total in given}
+    paths = {total.path for total in given}
     session_ns = overlap_ns = other_ns = 0
     roots = []
     for total in given:
-        parent = _parent(total, rows)
-        if parent is None:
-            roots.append(rows[_key(total)])
+        own = rows[_key(total)]
+        if total.inside_ns is not None:
+            own.self_ns -= total.inside_ns
+        if total.parent_path is None or total.parent_path not in paths:
+            roots.append(own)
             session_ns += total.total_ns
-        else:
+            continue
+        overlap_ns += total.total_ns - total.covered_ns
+        parent = _parent(total, rows)
+        if parent is not None and total.inside_ns is None:
             parent.self_ns -= total.covered_ns
-            overlap_ns += total.total_ns - total.covered_ns
     other_ns = sum(row.self_ns for row in roots)
     children_ns = sum(row.self_ns for row in rows.values()) - other_ns
     shown = _join(rows.values()) if by_name else list(rows.values())
@@ -111,8 +118,7 @@ def _key(total: PathTotal) -> _Key:
 
 
 def _parent(total: PathTotal, rows: dict[_Key, Hotspot]) -> Hotspot | None:
-    if total.parent_path is None:
-        return None
+    assert total.parent_path is not None  # noqa: S101  (a root has none)
     own = rows.get((total.group, total.parent_path))
     return rows.get((None, total.parent_path)) if own is None else own
 

@@ -13,6 +13,7 @@ from rollscope.analysis.rows import PhaseTotal, SessionRow, SpanRow, StepFacts
 from rollscope.answers.rows import (
     MAYBE_CHARGED,
     add_tokens,
+    charged_extent,
     event_rows,
     extent,
     in_batches,
@@ -203,6 +204,7 @@ def _trainer_spans(
 
 def _phase_totals(source: Source, first: int, last: int) -> dict[int | None, list[PhaseTotal]]:
     """Add up the measured phases of each step by name and detail."""
+    low, high = charged_extent(source, first, last)
     sql = f"""
         SELECT s.charged_step AS step, p.name AS name, p.detail AS detail, count(*) AS count,
             sum(p.duration_ns) AS total_ns, {source.dialect.rank("p.duration_ns", 95)} AS p95_ns,
@@ -214,10 +216,11 @@ def _phase_totals(source: Source, first: int, last: int) -> dict[int | None, lis
             WHERE charged_step BETWEEN $first AND $last
         ) AS s ON p.session_id = s.session_id
         WHERE p.end_ns IS NOT NULL AND p.status <> 'lost'
+            AND p.recorded_start_ns BETWEEN $low AND $high
         GROUP BY s.charged_step, p.name, p.detail
         ORDER BY step, total_ns DESC, name, detail"""
     totals: dict[int | None, list[PhaseTotal]] = {}
-    for row in fetch(source, _StepPhase, sql, first=first, last=last):
+    for row in fetch(source, _StepPhase, sql, first=first, last=last, low=low, high=high):
         values = {name: getattr(row, name) for name in PhaseTotal.__struct_fields__}
         totals.setdefault(row.step, []).append(PhaseTotal(**values))
     return totals

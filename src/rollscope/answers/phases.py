@@ -8,7 +8,7 @@ import msgspec
 from rollscope.analysis.intervals import Interval, union_ns
 from rollscope.analysis.ranks import NEEDED_FOR_P95, NEEDED_FOR_P99
 from rollscope.analysis.rows import SessionRow
-from rollscope.answers.rows import MAYBE_CHARGED, extent, in_batches
+from rollscope.answers.rows import MAYBE_CHARGED, charged_extent, extent, in_batches
 from rollscope.answers.scope import StepScope
 from rollscope.answers.source import Source, fetch
 from rollscope.store.dialect import Value
@@ -89,7 +89,12 @@ def in_scope(source: Source, scope: StepScope, session_id: str) -> tuple[str, di
     chosen = f"""
         SELECT session_id FROM ({sessions_among(source.dialect, MAYBE_CHARGED)}) AS scoped
         WHERE charged_step BETWEEN $first AND $last"""
-    return f"{session_id} IN ({chosen})", {"first": scope.first, "last": scope.last}
+    table, dot, _ = session_id.rpartition(".")
+    low, high = charged_extent(source, scope.first, scope.last)
+    return (
+        f"{session_id} IN ({chosen}) AND {table}{dot}recorded_start_ns BETWEEN $low AND $high",
+        {"first": scope.first, "last": scope.last, "low": low, "high": high},
+    )
 
 
 def phases(source: Source, scope: StepScope, by: Grouping = "name") -> Phases:

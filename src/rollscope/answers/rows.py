@@ -15,6 +15,7 @@ __all__ = [
     "SESSION_COLUMNS",
     "SPAN_COLUMNS",
     "add_tokens",
+    "charged_extent",
     "event_rows",
     "extent",
     "in_batches",
@@ -123,6 +124,16 @@ def extent(source: Source, sessions: Sequence[SessionRow]) -> tuple[int, int]:
     high = max(source.now_ns if row.end_ns is None else row.end_ns for row in sessions)
     slack_ns = _SLACK_NS + most_moved(source)
     return low - slack_ns, high + slack_ns
+
+
+def charged_extent(source: Source, first: int, last: int) -> tuple[int, int]:
+    """Give between which `recorded_start_ns` the spans of some steps' sessions lie."""
+    sql = f"""
+        SELECT min(recorded_start_ns) AS low, max(coalesce(recorded_end_ns, $now)) AS high
+        FROM spans WHERE kind = 'session' AND span_id IN ({MAYBE_CHARGED})"""
+    row = source.query(sql, first=first, last=last, now=source.now_ns).to_pylist()[0]
+    slack_ns = _SLACK_NS + most_moved(source)
+    return (row["low"] or 0) - slack_ns, (row["high"] or 0) + slack_ns
 
 
 def most_moved(source: Source) -> int:

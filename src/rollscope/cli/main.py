@@ -8,16 +8,46 @@ from collections.abc import Sequence
 from rollscope._version import __version__
 from rollscope.cli.cat import CatCommand
 from rollscope.cli.command import Command
+from rollscope.cli.compact import CompactCommand
+from rollscope.cli.compare import CompareCommand
+from rollscope.cli.completion import CompletionCommand
 from rollscope.cli.demo import DemoCommand
+from rollscope.cli.doctor import DoctorCommand
+from rollscope.cli.feed import FeedCommand
+from rollscope.cli.hotspots import HotspotsCommand
+from rollscope.cli.phases import PhasesCommand
+from rollscope.cli.runs import RunsCommand
+from rollscope.cli.sessions import SessionsCommand
+from rollscope.cli.show import ShowCommand
+from rollscope.cli.sql import SqlCommand
+from rollscope.cli.steps import StepsCommand
+from rollscope.cli.stuck import StuckCommand
 from rollscope.errors import CommandError, RollscopeError
 
-__all__ = ["main"]
+__all__ = ["main", "make_parser"]
 
-_COMMANDS: tuple[Command, ...] = (CatCommand(), DemoCommand())
+_COMMANDS: tuple[Command, ...] = (
+    DemoCommand(),
+    RunsCommand(),
+    StuckCommand(),
+    StepsCommand(),
+    HotspotsCommand(),
+    PhasesCommand(),
+    SessionsCommand(),
+    ShowCommand(),
+    CompareCommand(),
+    DoctorCommand(),
+    SqlCommand(),
+    CatCommand(),
+    CompactCommand(),
+    FeedCommand(),
+    CompletionCommand(),
+)
+"""In the order in which help lists them."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and give the exit code."""
+def make_parser() -> ArgumentParser:
+    """Give the parser of the whole command line."""
     parser = ArgumentParser(prog="rollscope", description="Shows where every rollout's time goes.")
     parser.add_argument("--version", action="version", version=f"rollscope {__version__}")
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -25,7 +55,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         verb = verbs.add_parser(command.name, help=command.summary, description=command.summary)
         command.configure(verb)
         verb.set_defaults(execute=command.run)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and give the exit code."""
+    args = make_parser().parse_args(argv)
     try:
         code: int = args.execute(args)
         sys.stdout.flush()

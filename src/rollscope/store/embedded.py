@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import duckdb
 import pyarrow as pa
 
-from rollscope.errors import StoreError
+from rollscope.errors import QueryError, StoreError
 from rollscope.store.clocks import Offset
 from rollscope.store.dialect import DUCKDB, Dialect, Value
 from rollscope.store.processes import drop_table, process_table
@@ -109,12 +109,19 @@ class RunStore:
         """Run a query of ours over the views.
 
         Raises:
+            QueryError: It makes no sense; the message is DuckDB's.
             StoreError: It cannot be answered, because files of the run are damaged.
         """
         with self._lock:
             try:
                 return self._ask(sql, values)
-            except (duckdb.IOException, duckdb.InvalidInputException) as error:
+            except (
+                duckdb.ParserException,
+                duckdb.BinderException,
+                duckdb.CatalogException,
+            ) as error:
+                raise QueryError(str(error)) from error
+            except duckdb.Error as error:
                 if not self._drop_damaged():
                     raise StoreError(f"the run {self.path} cannot be read: {error}") from error
                 return self._ask(sql, values)
@@ -143,9 +150,19 @@ class RunStore:
         for name, table in self._tables().items():
             self._connection.register(name, table)
         viewed = (self._files(), self._moved_processes())
-        if viewed != self._viewed:
-            self._viewed = viewed
+        if viewed == self._viewed:
+            return
+        try:
             self._create_views(self._connection)
+            self._viewed = viewed
+        except duckdb.IOException as error:
+            self._viewed = ()
+            shelf = self._sealer.shelf
+            if shelf is None or shelf.newest() <= self._sealer.manifest.number:
+                raise StoreError(f"the run {self.path} cannot be read: {error}") from error
+            # Somebody has removed files meanwhile; the newest manifest says what there is now.
+            self._sealer.poll()
+            self._show()
 
     def show_in(self, connection: duckdb.DuckDBPyConnection) -> tuple[Path, ...]:
         """Show the run as it is now in a connection of the caller's; give the files it reads."""

@@ -82,6 +82,9 @@ class Sealer:
             self._tell(*loaded.problems)
             self.manifest, state = loaded.manifest, loaded.state
             damaged = [s for s in self.manifest.segments if not is_sound(self.shelf.folder, s)]
+            if damaged and self.shelf.newest() > self.manifest.number:
+                self._load()  # not damaged: another reader has put others in their place
+                return
             if damaged:
                 state = self._give_up(damaged, state)
             elif self.manifest.schema < SEGMENT_SCHEMA:
@@ -231,6 +234,7 @@ class Sealer:
         following = msgspec.structs.replace(
             self.manifest,
             number=self.manifest.number + 1,
+            schema=min((segment.schema for segment in segments), default=SEGMENT_SCHEMA),
             segments=segments,
             removed_rows=self.manifest.removed_rows + removed_rows,
         )

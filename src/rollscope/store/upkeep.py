@@ -160,7 +160,7 @@ def merge_segments(sealer: Sealer, progress: Progress | None = None) -> int:
     except FileNotFoundError:
         if shelf.newest() == sealer.manifest.number:
             raise
-        sealer.poll()  # another compactor was faster, and has deleted what it merged
+        sealer.poll()  # others were faster, and have deleted what they replaced or removed
         return _merge_once(sealer, shelf, progress)
 
 
@@ -182,8 +182,6 @@ def _merge_once(sealer: Sealer, shelf: Shelf, progress: Progress | None) -> int:
     finally:
         used = {group.new.file for group in published if group.new is not None}
         shelf.discard([segment for segment in written if segment.file not in used])
-    if is_over(sealer):
-        shelf.discard([segment for group in published for segment in group.old])
     return sum(len(group.old) - 1 for group in published)
 
 
@@ -195,19 +193,20 @@ def is_over(sealer: Sealer) -> bool:
 
 
 def tidy(sealer: Sealer) -> None:
-    """Delete what no manifest needs any more.
+    """Delete what no reader can need any more.
 
     While a run goes on, its readers do that with time. When it is over, nobody publishes the
-    manifests by which they count, so what is not in the newest one goes after ten minutes.
+    manifests by which they count; then what the newest one does not name goes once that one is ten
+    minutes old. Sooner, a reader that has just read the one before would miss its files.
     """
     shelf = sealer.shelf
     if shelf is None:
         return
     shelf.sweep()
-    if not is_over(sealer):
+    before = time.time() - _GRACE_S
+    if not is_over(sealer) or sealer.manifest.made_ns > before * 1e9:
         return
     named = {segment.file for segment in sealer.manifest.segments}
-    before = time.time() - _GRACE_S
     for path in shelf.folder.glob(f"*{SEGMENT_SUFFIX}"):
         if path.name not in named and path.stat().st_mtime < before:
             path.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from rollscope.cli.demo.summary import print_summary
+from rollscope.cli.demo.tour import show_around
 from rollscope.cli.demo.trainer import Trainer
 from rollscope.instrument import default
 
@@ -44,6 +44,6 @@ async def _record(steps: int, seed: int, run: Path) -> None:
         await trainer.train(steps)
         await asyncio.to_thread(default.flush)
         # What follows comes from the files alone, as it would from another machine.
-        await asyncio.to_thread(print_summary, run)
+        await asyncio.to_thread(show_around, run)
     finally:
         await trainer.stop()

@@ -1,0 +1,130 @@
+"""What all commands that read a run have in common: their arguments, and opening the run."""
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rollscope.errors import CommandError, MissingExtra
+from rollscope.store.run import find_run, list_runs, read_run_file
+
+if TYPE_CHECKING:
+    from rollscope.store.embedded import RunStore
+
+__all__ = [
+    "add_reading_arguments",
+    "add_shared_arguments",
+    "check_extra",
+    "chosen_run",
+    "open_run",
+    "print_problems",
+    "runs_by_age",
+    "started_ns",
+]
+
+_EXTRA: Final = ("duckdb", "numpy", "pyarrow", "rich")
+
+
+def add_reading_arguments(parser: ArgumentParser) -> None:
+    """Declare what every reading command takes."""
+    parser.add_argument(
+        "run", nargs="?", help="a run directory or a run's name (default: the newest run in --dir)"
+    )
+    add_shared_arguments(parser)
+
+
+def add_shared_arguments(parser: ArgumentParser) -> None:
+    """Declare what every reading command takes, whatever it reads."""
+    parser.add_argument("--dir", default="runs", help="where named runs are (default: runs)")
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    parser.add_argument("--threads", type=_count, help="threads to use (default: all cores)")
+
+
+def _count(text: str) -> int:
+    """Read a number of things; argparse makes a message of the error."""
+    number = int(text)
+    if number < 1:
+        raise ArgumentTypeError(f"{text} is not 1 or more")
+    return number
+
+
+def check_extra(*more: str) -> None:
+    """See that what reading needs is installed.
+
+    Raises:
+        MissingExtra: It is not; the message says how to install it.
+    """
+    missing = [name for name in (*_EXTRA, *more) if find_spec(name) is None]
+    if missing:
+        raise MissingExtra(
+            f"this command needs {', '.join(missing)}; install with: pip install "
+            "'rollscope[server]'"
+        )
+
+
+def chosen_run(args: Namespace) -> Path:
+    """Find the run that was asked for, or the newest one.
+
+    Raises:
+        NotARunError: There is no such run.
+        CommandError: There is no run at all.
+    """
+    if args.run is not None:
+        return find_run(args.run, args.dir)
+    runs = runs_by_age(Path(args.dir))
+    if not runs:
+        raise CommandError(
+            f"there are no runs in {args.dir}; give a run's path, or with --dir the directory that "
+            "holds your runs (`rollscope demo` records a small one)"
+        )
+    return runs[-1]
+
+
+def runs_by_age(directory: Path) -> list[Path]:
+    """Give the runs of a directory by when they were begun, the newest last."""
+    runs = [directory / name for name in list_runs(directory)]
+    return sorted(runs, key=lambda run: (started_ns(run), run.name))
+
+
+def started_ns(run: Path) -> int:
+    """Say when a run was begun; by its directory's age where it does not say itself."""
+    file = read_run_file(run)
+    return run.stat().st_mtime_ns if file is None else file.created_ns
+
+
+@contextmanager
+def open_run(args: Namespace, *, tell: bool = True) -> "Iterator[RunStore]":
+    """Open the run that was asked for, with a bar if it takes long.
+
+    Args:
+        args: What was given on the command line.
+        tell: Print to the error stream which run was chosen and what is wrong with its files.
+
+    Raises:
+        RollscopeError: There is no such run, or a part of Rollscope is not installed.
+    """
+    check_extra()
+    run = chosen_run(args)
+    from rollscope.cli.terminal.progress import bar_of
+    from rollscope.store.embedded import RunStore
+
+    if args.run is None and tell:
+        print_problems([f"the newest run is {run}"])
+    with bar_of("Reading the logs") as progress:
+        store = RunStore(run, threads=args.threads, progress=progress)
+    with store:
+        if tell:
+            print_problems(store.problems)
+        yield store
+
+
+def print_problems(problems: Iterable[str]) -> None:
+    """Tell what is wrong with the files of a run."""
+    from rollscope.cli.terminal.tables import Screen, clean
+
+    screen = Screen.of(sys.stderr)
+    for problem in problems:
+        print(screen.fit(f"rollscope: {clean(problem)}"), file=sys.stderr)
