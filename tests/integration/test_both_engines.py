@@ -41,7 +41,8 @@ def asked(source: Source) -> list[Question]:
     return list(questions(known_steps(source), list(by_fate.values())))
 
 
-@pytest.mark.parametrize("name", SHAPES)
+# The others differ from these in how much there is of everything, which is all one to an engine.
+@pytest.mark.parametrize("name", sorted(SHAPES.keys() - {"usual", "long", "failed"}))
 def test_both_engines_give_the_same_answers(
     name: str, engine: ChdbTransport, tmp_path: Path
 ) -> None:

@@ -134,6 +134,19 @@ def test_damage_to_what_was_sealed_costs_nothing_while_the_logs_are_there(
         assert store.problems == []
 
 
+@pytest.mark.xfail(reason="nothing but the last bytes of a segment is checked", strict=True)
+def test_a_flipped_bit_never_changes_an_answer(sealed: Sealed) -> None:
+    source = random.Random(4)
+    victim = sealed.segments()[1]
+    data = victim.read_bytes()
+    for _ in range(8):
+        spoiled = bytearray(data)
+        spoiled[source.randrange(4, len(data) // 2)] ^= 1 << source.randrange(8)
+        victim.write_bytes(spoiled)
+        with sealed.open() as store:
+            assert rows_of(store) == sealed.rows
+
+
 def test_every_manifest_damaged_is_a_run_that_was_never_sealed(sealed: Sealed) -> None:
     for manifest in sealed.shelf.glob("manifest-*.json"):
         _overwrite(manifest)

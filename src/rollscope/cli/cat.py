@@ -48,7 +48,8 @@ class CatCommand:
 def _print_records(follower: RunFollower, *, final: bool) -> None:
     out = sys.stdout.buffer
     for record in follower.poll(final=final):
-        out.write(msgspec.json.encode(record) + b"\n")
+        # Odd attributes, such as extension types of other writers, have no JSON of their own.
+        out.write(msgspec.json.encode(record, enc_hook=str) + b"\n")
     out.flush()
 
 

@@ -17,6 +17,8 @@ __all__ = ["ALARM", "StuckCommand"]
 ALARM: Final = 3
 """The exit code for alarms, where `--fail` asks for it."""
 _EVERY_S: Final = 2.0
+_ROWS: Final = 12
+"""How many sessions are listed without `--all`."""
 
 
 class StuckCommand:
@@ -83,7 +85,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _print(store: "RunStore", answer: "Stuck", args: Namespace, *, rows: int | None = None) -> None:
+def _print(store: "RunStore", answer: "Stuck", args: Namespace, *, rows: int = _ROWS) -> None:
     from rollscope.cli.screens.pager import print_text
     from rollscope.cli.screens.stuck import look_at_lost, stuck_screen
     from rollscope.cli.terminal.output import print_json
@@ -97,7 +99,8 @@ def _print(store: "RunStore", answer: "Stuck", args: Namespace, *, rows: int | N
         Screen.of(),
         lost=look_at_lost(store),
         min_band=args.min_band,
-        most=None if args.all else rows,
+        is_all=args.all,
+        most=rows,
         has_stacks=args.stacks,
     )
     if args.watch is None:
@@ -120,7 +123,7 @@ def _watch(store: "RunStore", args: Namespace) -> int:
                 # Home, and clear from there on: clearing first would flicker.
                 sys.stdout.write("\x1b[H\x1b[J")
             # The sentence, the heads and the lines that sessions hang at take the rest.
-            rows = max(shutil.get_terminal_size().lines - 14, 3) if is_drawn else None
+            rows = max(shutil.get_terminal_size().lines - 14, 3) if is_drawn else _ROWS
             _print(store, answer, args, rows=rows)
             if is_drawn:
                 now = time.strftime("%H:%M:%S")

@@ -95,6 +95,7 @@ class Drain:
         self._number = 0
         self._announced: set[int] = set()
         self._heartbeats = 0
+        self._is_unmarked = False
         self._last_heartbeat_ns = clock.mono_ns()
         self._reported_drops: dict[str, int] = {}
 
@@ -111,6 +112,9 @@ class Drain:
             self._put(self._batch(header=self._header), Importance.VITAL, {})
         self._drain_rows()
         self._pack_announcements()
+        if self._is_unmarked:
+            self._is_unmarked = False
+            self._put(self._batch(drained=True), Importance.OWNER, {})
         with guarded("packing payloads"):
             self._pack_payloads()
         with guarded("packing late facts"):
@@ -192,6 +196,7 @@ class Drain:
 
     def _pack_columns(self, rows: list[Any], importance: Importance) -> None:
         held = (bytes(rows[WHAT::ROW]), bytes(rows[STATUS::ROW]))
+        self._is_unmarked = True
         try:
             columns = encode_rows(rows, self._settings.attr_max_bytes)
             if len(columns.attrs) <= _FRAME_BYTES or len(rows) == ROW:
@@ -287,6 +292,7 @@ class Drain:
         stacks: list[Stack] | None = None,
         heartbeat: Heartbeat | None = None,
         end: str | None = None,
+        drained: bool = False,
     ) -> Batch:
         number, self._number = self._number, self._number + 1
         return Batch(
@@ -302,6 +308,7 @@ class Drain:
             payloads=payloads or [],
             stacks=stacks or [],
             heartbeat=heartbeat,
+            drained=drained,
             end=end,
         )
 

@@ -150,6 +150,9 @@ class Batch(msgspec.Struct, omit_defaults=True):
     heartbeat: Heartbeat | None = None
     drops: dict[str, int] = {}
     end: str | None = None
+    drained: bool = False
+    """Every span that was open at this time has been announced: readers may make up their minds
+    about what ended before. Rows that are written between full drains come without it."""
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 __all__ = ["FIELDS", "PROMOTED", "family_of", "json_column", "read_columns", "whole_number"]
 
-_encoder = msgspec.json.Encoder()
+_encoder = msgspec.json.Encoder(enc_hook=str)  # what has no JSON, such as an extension type
 
 Attrs = dict[str, Any]
 

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from rollscope.errors import NotARunError
-from rollscope.model.batch import Batch
+from rollscope.model.batch import Batch, decode_batch, encode_batch
 from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX
 from rollscope.store.batches import BatchFollower
 from rollscope.store.clocks import Offset
@@ -31,6 +31,8 @@ _CHUNK_BYTES: Final = 4 * 1024 * 1024
 """Read from one log before the next one has its turn: enough to be quick, and little enough that
 the rows of a segment are close in time."""
 _HEAD_BYTES: Final = 256
+_PATIENCE_S: Final = 1.0
+"""How long rows wait to hear of their parents."""
 
 
 class LogState(msgspec.Struct, kw_only=True):
@@ -43,6 +45,10 @@ class LogState(msgspec.Struct, kw_only=True):
     process: bytes | None = None
     damaged_bytes: int = 0
     problems: list[str] = []
+    is_marked: bool = False
+    """Whether its process says when all that is open has been announced."""
+    pending: list[bytes] = []
+    """Batches that wait for such a mark, as they stand in frames."""
 
 
 class IntakeState(msgspec.Struct, kw_only=True):
@@ -61,6 +67,8 @@ class _Log:
         self.follower.problems = list(state.problems)
         self.follower.damaged_bytes = state.damaged_bytes
         self.reached_ns = 0
+        self.pending = [decode_batch(body) for body in state.pending]
+        self.pending_since = time.monotonic()
         self.is_checked = False
         """Whether this reader has made sure that it is still the file that was taken in."""
 
@@ -70,7 +78,34 @@ class _Log:
             offset=self.follower.offset,
             damaged_bytes=self.follower.damaged_bytes,
             problems=self.follower.problems,
+            pending=[encode_batch(batch) for batch in self.pending],
         )
+
+    def hold_back(self, batches: list[Batch]) -> list[Batch]:
+        """Add batches, and give those that can be made final.
+
+        A process writes ends as they come and announces what is open a little later. Rows in
+        between wait, or a span could be given out before anybody has heard of its parent.
+        """
+        waiting = self.pending + batches
+        ready = 0
+        for place, batch in enumerate(waiting, 1):
+            self.state.is_marked |= batch.drained
+            has_list = batch.heartbeat is not None and batch.heartbeat.open_ids is not None
+            is_mark = batch.drained or has_list or batch.end is not None
+            if is_mark or (batch.spans is None and ready == place - 1):
+                ready = place
+        if not self.state.is_marked:
+            ready = len(waiting)
+        if ready:
+            self.pending_since = time.monotonic()
+        self.pending = waiting[ready:]
+        return waiting[:ready]
+
+    def give_up_waiting(self) -> list[Batch]:
+        """Give what has waited in vain: its process is gone, or did not get to its mark."""
+        batches, self.pending = self.pending, []
+        return batches
 
 
 class Intake:
@@ -99,6 +134,10 @@ class Intake:
         """Say whether the logs that a state came from are all still there."""
         sizes = self._sizes()
         return all(sizes.get(name, -1) >= log.offset for name, log in state.logs.items())
+
+    def is_foreign(self, state: IntakeState) -> bool:
+        """Say whether a state came from logs of which none is here."""
+        return bool(state.logs) and not state.logs.keys() & self._sizes().keys()
 
     def total_bytes(self) -> tuple[int, int]:
         """Give how many bytes of the logs have been taken in, and how many there are."""
@@ -134,6 +173,11 @@ class Intake:
                 continue
             if log.follower.offset > before or log.follower.has_more:
                 heapq.heappush(turns, (log.reached_ns, name))
+        for log in self._logs.values():
+            if log.pending and (
+                time.monotonic() - log.pending_since > _PATIENCE_S or self._is_over(log)
+            ):
+                yield from self._settle(log, log.give_up_waiting())
 
     def _take(self, log: _Log) -> Iterator[Taken]:
         batches = list(log.follower.poll(max_bytes=_CHUNK_BYTES))
@@ -143,11 +187,16 @@ class Intake:
         if not batches:
             return
         own = self._own_batches(log, batches)
+        log.reached_ns = own[-1].clock.wall_at(own[-1].mono_ns) if own else log.reached_ns
+        yield from self._settle(log, log.hold_back(own))
+
+    def _settle(self, log: _Log, batches: list[Batch]) -> Iterator[Taken]:
+        if not batches:
+            return
         ledger = self._ledger(log)
-        taken, errors = ledger.take(own)
+        taken, errors = ledger.take(batches)
         for error in errors:
             log.follower.tell_unreadable(0, error)
-        log.reached_ns = ledger.state.last_seen_ns
         yield taken
 
     def _is_over(self, log: _Log) -> bool:

@@ -81,6 +81,10 @@ class Sealer:
             loaded = self.shelf.load()
             self._tell(*loaded.problems)
             self.manifest, state = loaded.manifest, loaded.state
+            if self.shelf.folder.parent != self.run and self.intake.is_foreign(state):
+                # In the cache a run is known by its path, and another may have taken its place.
+                self.manifest = Manifest(number=self.manifest.number)
+                state = IntakeState()
             damaged = [s for s in self.manifest.segments if not is_sound(self.shelf.folder, s)]
             if damaged and self.shelf.newest() > self.manifest.number:
                 self._load()  # not damaged: another reader has put others in their place

@@ -127,7 +127,7 @@ class _ProcessLog:
         timed.sort(key=lambda item: item[0])
         for chunk in self._chunks(timed):
             rows = [entry for _, row in chunk for entry in row]
-            self._write(chunk[-1][0], spans=encode_rows(rows, _ATTR_BYTES))
+            self._write(chunk[-1][0], spans=encode_rows(rows, _ATTR_BYTES), drained=True)
         facts = [
             Fact(fact.trace_id, fact.span_id, self._clock.mono_ns + fact.time, fact.facts)
             for fact in process.facts

@@ -39,9 +39,10 @@ def make_run(path: Path, shape: RunShape = SHAPE) -> RunTruth:
 def make_hostile_run(path: Path) -> Path:
     """Record a run whose every name is out to harm a terminal."""
     rs.init(run=path.name, dir=path.parent)
+    attrs: dict[str, Any] = {f"key {HOSTILE}": HOSTILE}
     with rs.step(0), rs.task(f"{HOSTILE}/1"):
         for sample in range(2):
-            with rs.session(sample=sample, **{f"key {HOSTILE}": HOSTILE}) as session:
+            with rs.session(sample=sample, **attrs) as session:
                 rs.event(f"event {HOSTILE}", note=HOSTILE)
                 with rs.phase(f"phase {HOSTILE}", tool=HOSTILE):
                     pass

@@ -64,6 +64,7 @@ def test_errors_are_listed_by_kind_with_an_example_to_open(run: Path, capsys: Ou
 
 def test_one_phase_comes_with_how_its_durations_are_spread(run: Path, capsys: Out) -> None:
     text = read(capsys, "phases", str(run), "--phase", "toolcall")
+    assert text.startswith("toolcall ended ")
     assert "How long toolcall took" in text
     assert "from 100 ms" in text
     answer = read_json(capsys, "phases", str(run), "--phase", "toolcall")

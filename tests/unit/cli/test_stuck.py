@@ -141,8 +141,15 @@ def test_bands_can_be_left_out() -> None:
 
 def test_what_does_not_fit_is_counted() -> None:
     rows = [row(number) for number in range(30)]
-    assert "18 more open ones; --all lists them." in show(*rows)
-    assert "more open" not in show(*rows, most=None)
+    assert "Not listed: 18 open, 0 of them fine; --all lists them." in show(*rows)
+    assert "Not listed" not in show(*rows, is_all=True)
+
+
+def test_what_is_fine_is_listed_only_where_little_else_is() -> None:
+    rows = [row(1), *(row(number, band="fine", score=0.1) for number in range(2, 9))]
+    assert show(*rows).count("\nfine ") == 2
+    assert "Not listed: 5 open, 5 of them fine; --all lists them." in show(*rows)
+    assert show(*rows, is_all=True).count("\nfine ") == 7
 
 
 def test_sessions_that_wait_at_one_line_are_named_together() -> None:
@@ -150,6 +157,13 @@ def test_sessions_that_wait_at_one_line_are_named_together() -> None:
     assert "- browser.py:64 fetch > locks.py:213 wait: browse/1#0, " in text
     assert "browse/1#3 and 2 more" in text
     assert "- a.py:1 run: browse/1#9" in text
+
+
+def test_an_alarm_without_a_score_comes_before_what_is_fine() -> None:
+    rows = [row(number, band="fine", score=0.1) for number in range(5)]
+    lines = show(*rows, row(8, band="silent", score=None)).splitlines()
+    bands = [line.split()[0] for line in lines if line.startswith(("fine ", "silent "))]
+    assert bands == ["silent", "fine", "fine"]
 
 
 def test_whole_chains_are_printed_on_request() -> None:

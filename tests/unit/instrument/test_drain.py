@@ -296,7 +296,7 @@ def test_frames_are_sorted_by_importance_only_while_the_sink_is_behind() -> None
 
     record_some()
     bench.drain.run()
-    _, mixed = bench.outbox.parcels
+    _, mixed, _ = bench.outbox.parcels
     assert mixed.importance is Importance.OWNER
     assert mixed.contents == {
         "event": 1,
@@ -310,12 +310,30 @@ def test_frames_are_sorted_by_importance_only_while_the_sink_is_behind() -> None
     bench.outbox.behind = True
     record_some()
     bench.drain.run()
-    by_importance = {parcel.importance: parcel.contents for parcel in bench.outbox.parcels[2:]}
+    by_importance = {parcel.importance: parcel.contents for parcel in bench.outbox.parcels[3:-1]}
     assert by_importance == {
         Importance.ORDINARY: {"event": 1, "span": 1, "state": 1},
         Importance.PHASE: {"phase": 1},
         Importance.OWNER: {"session": 1, "task": 1, "step": 1},
     }
+
+
+def test_a_full_drain_says_that_all_open_spans_are_announced() -> None:
+    bench = Bench()
+    bench.run()
+    outer = bench.open("outer")
+    bench.close(bench.open("inner"))
+    bench.drain.run_rows()
+    assert not any(batch.drained for batch in bench.batches())
+    bench.run()
+    *_, announced, marked = [b for b in bench.batches() if b.spans is not None or b.drained]
+    assert announced.spans is not None
+    assert announced.spans.names == ["outer"]
+    assert marked.drained
+    frames = len(bench.outbox.parcels)
+    bench.run()
+    assert not any(batch.drained for batch in bench.batches()[frames:])  # nothing to say
+    bench.close(outer)
 
 
 def test_rows_that_cannot_be_encoded_are_counted_and_the_others_come_through(

@@ -192,3 +192,53 @@ def test_open_spans_look_like_their_process(run: Path, header: object, status: s
     assert ids_in(intake) == []
     (row,) = intake.open_rows(NOW).to_pylist()
     assert row["status"] == status
+
+
+# Rows that come before the announcement of what is open
+
+
+def mark(number: int) -> Batch:
+    return make_batch(number, mono_ns=(number + 3) * SECOND, drained=True)
+
+
+def paths_in(intake: Intake) -> dict[int, str]:
+    return {
+        row["span_id"]: row["path"]
+        for taken in intake.poll()
+        for table in taken.tables.get("spans", [])
+        for row in table.to_pylist()
+    }
+
+
+def marked_log(header: Batch) -> list[Batch]:
+    """A child ends between two full drains; its parent is announced with the second."""
+    child = make_row(2, "http", parent_id=9)
+    return [header, span_batch(1, make_row(1)), mark(2), span_batch(3, child)]
+
+
+def test_a_row_waits_until_all_that_is_open_has_been_announced(run: Path) -> None:
+    header = make_batch(0, header=make_header())
+    log = write_log(run / "log" / "a.rsl", marked_log(header))
+    intake = Intake(run)
+    assert list(paths_in(intake)) == [1]
+    assert paths_in(restored(intake)) == {}
+    parent = span_batch(4, make_row(9, "generate", status=Status.OPEN))
+    with log.open("ab") as file:
+        file.write(frame_of(parent) + frame_of(mark(5)))
+    assert paths_in(restored(intake)) == {2: "generate / http"}
+    assert paths_in(intake) == {2: "generate / http"}
+
+
+def test_a_row_does_not_wait_for_a_process_that_is_gone(run: Path) -> None:
+    header = make_batch(0, header=dead_header())
+    write_log(run / "log" / "a.rsl", marked_log(header))
+    assert paths_in(Intake(run)) == {1: "work", 2: "http"}
+
+
+def test_a_row_does_not_wait_for_ever(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = make_batch(0, header=make_header())
+    write_log(run / "log" / "a.rsl", marked_log(header))
+    intake = Intake(run)
+    assert list(paths_in(intake)) == [1]
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.0)
+    assert list(paths_in(intake)) == [2]

@@ -210,21 +210,6 @@ def test_a_lost_sibling_counts_once_too(ledger: Ledger) -> None:
     assert added == 11 * SECOND  # from 1 to 12
 
 
-# A parent that a reader hears of after its child
-
-
-@pytest.mark.xfail(reason="rows are given out before their parent is known", raises=AssertionError)
-def test_a_path_does_not_depend_on_whether_a_reader_looked_before_the_parent_was_announced(
-    ledger: Ledger,
-) -> None:
-    """A drain writes the ends first and then announces what is open."""
-    child, parent = span_batch(0, span(2, 1, 2, parent_id=1)), span_batch(1, span(1, 1), at_s=2)
-    (at_once,) = take(Ledger(LedgerState(process=PROCESS), PathTable()), child, parent)
-    rows = take(ledger, child) + take(ledger, parent)
-    rows += take(ledger, list_batch(2, 3, 1))
-    assert [row["path"] for row in rows] == [at_once["path"]]
-
-
 # Everything else a process says
 
 

@@ -237,7 +237,6 @@ def test_without_any_place_the_run_is_read_into_memory(
     assert sealer.unsealed_rows == 5
 
 
-@pytest.mark.xfail(reason="the cache knows a run by its path alone", raises=AssertionError)
 def test_a_run_made_anew_under_the_same_path_has_nothing_of_the_old_one(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

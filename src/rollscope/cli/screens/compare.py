@@ -83,26 +83,21 @@ def selection_screen(answer: Selection, screen: Screen, filter_text: str) -> str
             "They are of fewer than five tasks, and samples of one task are alike: read with care."
         )
     _show_differences(sheet, answer.differences)
-    _show_phases(sheet, [_turned(row) for row in answer.phases], "rest", "these")
+    turned = [_turned(row) for row in answer.phases]
+    _show_phases(sheet, turned, "rest", "these", has_words=False)
     return sheet.text
 
 
 def _turned(row: PhaseComparison) -> PhaseComparison:
     """Put the rest first, so that a change reads as what the chosen sessions have more of."""
-    difference_ns = None if row.difference_ns is None else -row.difference_ns
-    text = {"only in the first": "only in these", "only in the second": "only in the rest"}
-    said = text.get(row.text, row.text)
-    if row.is_clear and difference_ns is not None:
-        said = f"{say_signed(difference_ns)} at the median"
     return msgspec.structs.replace(
         row,
         first=row.second,
         second=row.first,
-        difference_ns=difference_ns,
+        difference_ns=None if row.difference_ns is None else -row.difference_ns,
         effect=-row.effect,
         low_ns=None if row.high_ns is None else -row.high_ns,
         high_ns=None if row.low_ns is None else -row.low_ns,
-        text=said,
     )
 
 
@@ -135,21 +130,28 @@ def _verdict(phases: Sequence[PhaseComparison]) -> str:
     return f"{said}. No phase differs clearly, call by call."
 
 
-def _show_phases(sheet: Sheet, phases: Sequence[PhaseComparison], first: str, second: str) -> None:
+def _show_phases(
+    sheet: Sheet,
+    phases: Sequence[PhaseComparison],
+    first: str,
+    second: str,
+    *,
+    has_words: bool = True,
+) -> None:
     sheet.heading(f"How long sessions and phases take: {first}, then {second}")
     columns = [
         (rank, Column(_head(place, column.head, first, second), column.align, column.can_shrink))
         for place, (rank, column) in enumerate(_COLUMNS)
     ]
-    has_words = sheet.width >= _WIDE
-    places = len(columns) if has_words else len(columns) - 1
+    is_wide = sheet.width >= _WIDE or sheet.screen.width is None
+    places = len(columns) if has_words and is_wide else len(columns) - 1
     sheet.table(columns[:places], [_cells(row)[:places] for row in phases])
-    if not has_words:
+    if has_words and not is_wide:
         for row in phases:
             if row.is_clear:
                 sheet.point(f"{row.name}: {row.text}")
     sheet.say("change: of the median; effect: -1 (all shorter) to 1 (all longer).")
-    if any(row.first.p99_ns is None or row.second.p99_ns is None for row in phases):
+    if is_wide and any(row.first.p99_ns is None or row.second.p99_ns is None for row in phases):
         sheet.say("- where there are fewer than 20 (p95) or 100 (p99).")
 
 

@@ -132,6 +132,12 @@ def _sentences(answer: Phases, where: str) -> list[str]:
         f"{_title(first)} takes most: {say_share(first.total_ns, whole_ns)} of all phase time in "
         f"{where}, p50 {say_ns(first.p50_ns)}"
     )
+    if isinstance(answer, PhaseStory):
+        number = say_count(sum(line.count for line in answer.lines), "time")
+        said = f"{answer.phase} ended {number} in {where}, {say_ns(whole_ns)} in all"
+        if len(answer.lines) > 1:
+            said += f", {say_share(first.total_ns, whole_ns)} of it for {first.group or 'none'}"
+        said += f": p50 {say_ns(first.p50_ns)}"
     if first.p95_ns is not None:
         said += f", p95 {say_ns(first.p95_ns)}"
     sentences = [f"{said}, longest {say_ns(first.max_ns)}."]
@@ -176,10 +182,12 @@ def _cells(line: PhaseLine, whole_ns: int, sheet: Sheet) -> list[str]:
 def _show_histogram(sheet: Sheet, answer: PhaseStory) -> None:
     if not answer.histogram:
         return
-    sheet.heading(f"How long {answer.phase} took, by count; each row is 1.8 times the one above")
+    sheet.heading(f"How long {answer.phase} took: how many from each length up")
     bins = [(f"from {say_ns(one.low_ns)}", one.count) for one in answer.histogram]
-    for line in histogram(bins, width=min(sheet.width - 30, 60), is_unicode=sheet.is_unicode):
-        sheet.line(f"  {line}")
+    drawn = histogram(bins, width=min(sheet.width - 30, 60), is_unicode=sheet.is_unicode)
+    for place, (line, (_, count)) in enumerate(zip(drawn, bins, strict=True)):
+        if count or bins[place - 1][1]:  # of several empty rows, the first stands for all
+            sheet.line(f"  {line}")
 
 
 def _show_errors(sheet: Sheet, answer: Phases) -> None:

@@ -71,9 +71,9 @@ def session_screen(answer: SessionAnswer, screen: Screen, *, is_whole: bool = Fa
         sheet.say(_say_attrs(row.attrs), indent=2)
     if answer.events:
         _show_events(sheet, answer)
+    _show_siblings(sheet, answer)
     if answer.stacks and row.end_ns is not None:
         _show_stack(sheet, answer)
-    _show_siblings(sheet, answer)
     return sheet.text
 
 

@@ -18,9 +18,11 @@ from rollscope.model.refs import span_hex
 __all__ = ["Lost", "look_at_lost", "stuck_screen"]
 
 _MOST_ROWS: Final = 12
+_LEAST_ROWS: Final = 3
 _MOST_NAMED: Final = 4
 _BANDS: Final = ("stuck", "overdue", "silent")
 """In the order in which they are told."""
+_CALMER: Final = ("slow", "unknown", "fine")
 _COLUMNS: Final[tuple[RankedColumn, ...]] = (
     (0, Column("band")),
     (1, Column("score", "right")),
@@ -59,7 +61,8 @@ def stuck_screen(
     *,
     lost: Lost,
     min_band: str | None = None,
-    most: int | None = _MOST_ROWS,
+    is_all: bool = False,
+    most: int = _MOST_ROWS,
     has_stacks: bool = False,
 ) -> str:
     """Put what is open into words and a table.
@@ -69,7 +72,8 @@ def stuck_screen(
         screen: Where it is shown.
         lost: The sessions that died.
         min_band: `slow` or `stuck`, to leave out what is better.
-        most: How many rows are listed; all if None.
+        is_all: Whether every row is listed, those that are fine too.
+        most: How many rows are listed otherwise.
         has_stacks: Whether whole chains of awaits are shown.
     """
     sheet = Sheet(screen)
@@ -82,13 +86,17 @@ def stuck_screen(
         quiet_ns = max(answer.now_ns - lost.last_seen_ns, 0)
         sheet.say(f"The run was last heard of {say_ns(quiet_ns)} ago.")
     rows = [row for row in [*answer.rows, *answer.outside] if _is_wanted(row, min_band)]
-    shown = rows if most is None else rows[:most]
+    # Alarms without a score, as where nothing like them has finished yet, must not end up last.
+    rows.sort(key=lambda row: 0 if row.is_alarm else _CALMER.index(row.band) + 1)
+    shown = rows if is_all else _worth_listing(rows, most)
     if shown:
         sheet.blank()
         sheet.table(_COLUMNS, [_cells(row) for row in shown])
     if len(rows) > len(shown):
-        sheet.say(f"{say_count(len(rows) - len(shown), 'more open one')}; --all lists them.")
-    lines = _by_line(rows)
+        left = rows[len(shown) :]
+        fine = sum(row.band == "fine" for row in left)
+        sheet.say(f"Not listed: {len(left):,} open, {fine:,} of them fine; --all lists them.")
+    lines = _by_line(rows if is_all else shown)
     if lines:
         _show_lines(sheet, lines, is_whole=has_stacks)
     elif has_stacks and rows:
@@ -96,6 +104,12 @@ def stuck_screen(
             "No stacks were recorded: a span gets one when it is open for 10 s (stack_after_s)."
         )
     return sheet.text
+
+
+def _worth_listing(rows: Sequence[StuckRow], most: int) -> Sequence[StuckRow]:
+    """Leave out what is fine, but for a few where there is nothing else; the worst come first."""
+    bad = [row for row in rows if row.band != "fine"]
+    return rows[: min(max(len(bad), _LEAST_ROWS), most)]
 
 
 def _headline(answer: Stuck) -> str:
@@ -131,11 +145,8 @@ def _outside_line(rows: Sequence[StuckRow]) -> str:
 
 def _lost_line(lost: Lost) -> str:
     more = ", …" if lost.count > len(lost.names) else ""
-    was = "was" if lost.count == 1 else "were"
-    return (
-        f"{say_count(lost.count, 'session')} {was} lost when their process died: "
-        f"{', '.join(lost.names)}{more}"
-    )
+    were = "was lost when its" if lost.count == 1 else "were lost when their"
+    return f"{say_count(lost.count, 'session')} {were} process died: {', '.join(lost.names)}{more}"
 
 
 def _is_wanted(row: StuckRow, min_band: str | None) -> bool:
