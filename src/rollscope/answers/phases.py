@@ -147,31 +147,23 @@ def _error_kinds(source: Source, scope: StepScope) -> list[ErrorKind]:
     where, values = in_scope(source, scope, "session_id")
     colon = "position(':' IN reason)"
     kind = f"CASE WHEN {colon} > 0 THEN substring(reason, 1, {colon} - 1) ELSE reason END"
+    alike = "OVER (PARTITION BY error_kind, name)"
     sql = f"""
-        SELECT coalesce({kind}, 'unknown') AS kind, name, count(*) AS count,
-            min(end_ns) AS first_ns, max(end_ns) AS last_ns, min(step) AS first_step
-        FROM spans WHERE status = 'error' AND {where}
-        GROUP BY coalesce({kind}, 'unknown'), name
-        ORDER BY count DESC, kind, name LIMIT 100"""
-    found = []
-    for row in source.query(sql, **values).to_pylist():
-        sql = f"""
-            SELECT span_id, session_id, coalesce(reason, 'unknown') AS reason FROM spans
-            WHERE status = 'error' AND name = $name AND end_ns = $first_ns
-                AND coalesce({kind}, 'unknown') = $kind AND {where}
-            ORDER BY span_id LIMIT 1"""
-        example = source.query(
-            sql, name=row["name"], kind=row["kind"], first_ns=row["first_ns"], **values
-        ).to_pylist()[0]
-        found.append(
-            ErrorKind(
-                **row,
-                example=example["reason"],
-                example_id=example["span_id"],
-                example_session=example["session_id"],
-            )
+        WITH failed AS (
+            SELECT coalesce({kind}, 'unknown') AS error_kind, name, end_ns, step, span_id,
+                session_id, coalesce(reason, 'unknown') AS example
+            FROM spans WHERE status = 'error' AND {where}
+        ), ranked AS (
+            SELECT error_kind, name, example, span_id AS example_id, session_id AS example_session,
+                count(*) {alike} AS count, min(end_ns) {alike} AS first_ns,
+                max(end_ns) {alike} AS last_ns, min(step) {alike} AS first_step,
+                row_number() OVER (PARTITION BY error_kind, name ORDER BY end_ns, span_id) AS place
+            FROM failed
         )
-    return found
+        SELECT error_kind AS kind, name, count, first_ns, last_ns, first_step, example, example_id,
+            example_session
+        FROM ranked WHERE place = 1 ORDER BY count DESC, error_kind, name LIMIT 100"""
+    return fetch(source, ErrorKind, sql, **values)
 
 
 def phase_unions(

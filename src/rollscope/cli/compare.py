@@ -22,7 +22,7 @@ class CompareCommand:
     """Holds two sides against each other."""
 
     name = "compare"
-    summary = "compare two runs or stretches of steps, or some sessions with all others"
+    summary = "compare runs, steps, or some sessions with all others"
 
     def configure(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""
@@ -106,7 +106,7 @@ def _compare(args: Namespace) -> "Comparison":
     first_path = chosen_run(_named(args, first_run))
     second_path = chosen_run(_named(args, second_run))
     with ExitStack() as stack:
-        first = second = stack.enter_context(open_run(_named(args, str(first_path))))
+        first = second = stack.enter_context(open_run(_named(args, first_run)))
         if second_path.resolve() != first_path.resolve():
             second = stack.enter_context(open_run(_named(args, str(second_path))))
         left = resolve_scope(first, args.scope_a or first_scope or "all")

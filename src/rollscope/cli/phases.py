@@ -12,9 +12,7 @@ class PhasesCommand:
     """Measures phases."""
 
     name = "phases"
-    summary = (
-        "say how long generation, tools, rewards and other phases take, and what fails in them"
-    )
+    summary = "say how long generation, tools and rewards take, and what fails"
 
     def configure(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""

@@ -20,7 +20,7 @@ class SessionsCommand:
     """Lists sessions."""
 
     name = "sessions"
-    summary = "list rollouts: how long they waited and ran, in which phases, what became of them"
+    summary = "find rollouts by filter, steps and time, and list them"
 
     def configure(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""

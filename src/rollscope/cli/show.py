@@ -14,7 +14,7 @@ class ShowCommand:
     """Tells everything about one session."""
 
     name = "show"
-    summary = "show one rollout: phases, spans, attributes, where it hangs, its siblings"
+    summary = "show one rollout: phases, spans, where it hangs, its siblings"
 
     def configure(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""

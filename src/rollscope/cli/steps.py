@@ -18,7 +18,7 @@ class StepsCommand:
     """Lists steps and says why they took so long."""
 
     name = "steps"
-    summary = "list the steps with what made them slow, or tell one step's whole story"
+    summary = "list the steps with what made them slow, or tell one's story"
 
     def configure(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""

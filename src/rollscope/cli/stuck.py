@@ -25,7 +25,7 @@ class StuckCommand:
     """Judges what is open."""
 
     name = "stuck"
-    summary = "say which rollouts are stuck right now, in which phase, since when, at which line"
+    summary = "say which rollouts are stuck right now, and at which line"
 
     def configure(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""

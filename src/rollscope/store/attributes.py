@@ -109,7 +109,6 @@ def read_columns(
     *,
     places: npt.NDArray[np.int64] | None = None,
     size: int | None = None,
-    names: npt.NDArray[np.int32] | None = None,
 ) -> dict[str, pa.Array]:
     """Read columns from maps, most of which look like many others.
 
@@ -119,12 +118,11 @@ def read_columns(
         types: The types of the columns.
         places: Which rows the maps belong to; every row if not given.
         size: How many rows there are.
-        names: A number for each map; those with the same number probably have the same keys.
     """
     rows = np.arange(len(maps)) if places is None else places
     total = len(maps) if size is None else size
     found: dict[str, tuple[list[npt.NDArray[np.int64]], list[Any]]] = {}
-    for shape, chosen, alike in _groups(maps, names):
+    for shape, chosen, alike in _groups(maps):
         for column, (keys, read) in sources.items():
             key = next((key for key in keys if key in shape), None)
             if key is None:
@@ -139,32 +137,15 @@ def read_columns(
 
 
 def _groups(
-    maps: Sequence[Attrs], names: npt.NDArray[np.int32] | None
+    maps: Sequence[Attrs],
 ) -> Iterator[tuple[Sequence[str], npt.NDArray[np.int64], Sequence[Attrs]]]:
     """Sort maps by the keys they have: the keys, the places, and the maps of each sort."""
-    if names is None:
-        yield from _groups_by_shape(np.arange(len(maps)), maps)
-        return
-    for name in np.unique(names):
-        chosen = np.nonzero(names == name)[0]
-        alike = [maps[row] for row in chosen.tolist()]
-        shape = alike[0].keys()
-        # Spans of one name nearly always have the same attributes.
-        if set(map(len, alike)) == {len(shape)} and all(map(shape.__eq__, map(dict.keys, alike))):
-            yield tuple(shape), chosen, alike
-        else:
-            yield from _groups_by_shape(chosen, alike)
-
-
-def _groups_by_shape(
-    places: npt.NDArray[np.int64], maps: Sequence[Attrs]
-) -> Iterator[tuple[Sequence[str], npt.NDArray[np.int64], Sequence[Attrs]]]:
     shapes = list(map(tuple, maps))
     numbers = {shape: number for number, shape in enumerate(dict.fromkeys(shapes))}
     which = np.fromiter(map(numbers.__getitem__, shapes), np.int64, len(shapes))
     for shape, number in numbers.items():
         chosen = np.nonzero(which == number)[0]
-        yield shape, places[chosen], [maps[row] for row in chosen.tolist()]
+        yield shape, chosen, [maps[row] for row in chosen.tolist()]
 
 
 def _read_alike(values: list[Any], read: Read) -> list[Any]:

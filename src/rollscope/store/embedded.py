@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -238,7 +239,8 @@ def _narrow(table: pa.Table) -> pa.Table:
     """Give sums as 64-bit numbers: DuckDB adds whole numbers up in 128 bits, which few can read."""
     for place, field in enumerate(table.schema):
         if pa.types.is_decimal(field.type) and field.type.scale == 0:
-            table = table.set_column(place, field.name, table[field.name].cast(pa.int64()))
+            with suppress(pa.ArrowInvalid):  # one that does not fit stays as it is
+                table = table.set_column(place, field.name, table[field.name].cast(pa.int64()))
     return table
 
 

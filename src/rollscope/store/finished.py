@@ -76,7 +76,9 @@ class Finished(msgspec.Struct):
         if not len(ended):
             return None
         what = rows.what[ended]
-        attrs = self._attrs()
+        used, which = np.unique(rows.attr[ended], return_inverse=True)
+        attrs = [rows.attrs[code] for code in used.tolist()]
+        repeated = pa.array(which.astype(np.int32))
         parents = rows.parent_id[ended]
         columns: dict[str, pa.Array] = {
             "process": pa.array(np.full(len(ended), self.process, np.uint64)),
@@ -91,25 +93,24 @@ class Finished(msgspec.Struct):
             "path": _words(*_compact(self.path, self.paths)),
             "parent_path": _words(*_compact(self.parent_path, self.paths)),
             "overlap_ns": pa.array(self.overlap_ns),
-            "attrs": json_column(attrs),
+            "attrs": json_column(attrs).take(repeated),
         }
         columns |= _field_columns(rows, ended)
         scoped = _scope_columns(rows.scopes)
         taken = pa.array(rows.scope[ended])
         columns |= {name: column.take(taken) for name, column in scoped.items()}
-        promoted = read_columns(attrs, PROMOTED, SPANS, names=rows.name[ended])
+        promoted = read_columns(attrs, PROMOTED, SPANS)
         own_family = promoted.pop("family")
-        columns |= promoted
+        columns |= {name: _repeat(column, repeated) for name, column in promoted.items()}
         if own_family.null_count < len(own_family):
-            columns["family"] = _prefer(own_family, columns["family"])
+            columns["family"] = _prefer(own_family.take(repeated), columns["family"])
         return pa.table([columns[name] for name in SPANS.names], schema=SPANS)
 
-    def _attrs(self) -> list[dict[str, Any]]:
-        rows = self.rows
-        complete = np.nonzero(rows.is_complete)[0]
-        if len(complete) == len(self.ended):
-            return rows.attrs
-        return [rows.attrs[place] for place in np.searchsorted(complete, self.ended).tolist()]
+
+def _repeat(column: pa.Array, places: pa.Array) -> pa.Array:
+    if column.null_count == len(column):
+        return pa.nulls(len(places), column.type)
+    return column.take(places)
 
 
 def _compact(
@@ -120,8 +121,8 @@ def _compact(
 
 
 def _prefer(first: pa.Array, second: pa.Array) -> pa.Array:
-    values = zip(first.to_pylist(), second.to_pylist(), strict=True)
-    return pa.array([a if a is not None else b for a, b in values], pa.string()).dictionary_encode()
+    both = pc.coalesce(first.cast(pa.string()), second.cast(pa.string()))
+    return both.dictionary_encode()
 
 
 def _field_columns(rows: RawRows, ended: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
@@ -162,8 +163,7 @@ def event_table(process: int, rows: RawRows, events: npt.NDArray[np.int64]) -> p
     """Give events as rows of the table `events`."""
     if not len(events):
         return None
-    complete = np.nonzero(rows.is_complete)[0]
-    attrs = [rows.attrs[place] for place in np.searchsorted(complete, events).tolist()]
+    attrs = [rows.attrs[code] for code in rows.attr[events].tolist()]
     parents = rows.parent_id[events]
     scoped = _scope_columns([rows.scopes[place] for place in rows.scope[events]])
     columns = {

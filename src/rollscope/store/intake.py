@@ -194,7 +194,15 @@ class Intake:
         if not batches:
             return
         ledger = self._ledger(log)
-        taken, errors = ledger.take(batches)
+        try:
+            taken, errors = ledger.take(batches)
+        except (ArithmeticError, TypeError, ValueError, pa.ArrowException) as nonsense:
+            # No writer of ours: frames that are whole and yet hold what cannot be.
+            first, last = batches[0].number, batches[-1].number
+            self._tell(
+                log, f"frames {first} to {last} of {log.follower.path} make no sense: {nonsense}"
+            )
+            return
         for error in errors:
             log.follower.tell_unreadable(0, error)
         yield taken

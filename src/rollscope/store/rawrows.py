@@ -47,7 +47,8 @@ class RawRows:
         self.scopes: list[ScopeRow] = []
         self.fields: dict[int, dict[str, Any]] = {}
         self.attrs: list[dict[str, Any]] = []
-        """Of the rows that are complete, events and ended spans, in order."""
+        """The attributes that complete rows refer to, each once: many rows have the same."""
+        self._attr_codes: dict[bytes, int] = {}
         self.start_attrs: list[msgspec.Raw | bytes] = []
         """Of the other rows, not decoded: nearly all of those spans end soon."""
         self.size = 0
@@ -70,12 +71,20 @@ class RawRows:
         start, end = _times(columns.start_ns), _times(columns.end_ns)
         is_complete = (end > 0) | (what == EVENT_CODE)
         raws = _split_attrs(columns, size)
-        attrs = read_attrs([raws[row] for row in np.nonzero(is_complete)[0].tolist()])
+        complete = np.nonzero(is_complete)[0]
+        held = [bytes(raws[row]) for row in complete.tolist()]
+        known = self._attr_codes
+        fresh = [raw for raw in dict.fromkeys(held) if raw not in known]
+        attrs = read_attrs(fresh)
+        _check_scopes(columns.scopes)
         for fields in columns.fields.values():
             outcome = fields.get("outcome")
             if outcome is not None and (not isinstance(outcome, str) or outcome not in _OUTCOMES):
                 raise FrameError(f"a frame holds the unknown outcome {outcome!r:.100}")
+        known.update(zip(fresh, range(len(known), len(known) + len(fresh)), strict=True))
         self.attrs += attrs
+        attr_codes = np.full(size, -1, np.int32)
+        attr_codes[complete] = np.fromiter(map(known.__getitem__, held), np.int32, len(held))
         self.start_attrs += [raws[row] for row in np.nonzero(~is_complete)[0].tolist()]
         for row, fields in columns.fields.items():
             if 0 <= row < size:
@@ -96,6 +105,7 @@ class RawRows:
                 _indices(columns.scope, size).astype(np.int32) + len(self.scopes),
                 is_complete,
                 np.full(size, is_late),
+                attr_codes,
             )
         )
         self.scopes += columns.scopes
@@ -119,7 +129,13 @@ class RawRows:
         self.scope: Indices = columns[7]
         self.is_complete: npt.NDArray[np.bool_] = columns[8]
         self.is_late: npt.NDArray[np.bool_] = columns[9]
+        self.attr: Indices = columns[10]
         self._parts = []
+
+
+def _check_scopes(scopes: list[ScopeRow]) -> None:
+    if not all(len(scope[0]) == 16 and 0 <= (scope[4] or 0) < 2**64 for scope in scopes):
+        raise FrameError("a frame holds a trace or session id that is none")
 
 
 def _split_attrs(columns: SpanColumns, size: int) -> Sequence[msgspec.Raw | bytes]:

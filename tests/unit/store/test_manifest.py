@@ -24,7 +24,9 @@ def shelf(tmp_path: Path) -> Shelf:
 
 
 def segment(name: str) -> Segment:
-    return Segment(table="spans", file=f"{name}.parquet", rows=1, size=4, columns=["span_id"])
+    return Segment(
+        table="spans", file=f"{name}.parquet", rows=1, size=4, crc=0, columns=["span_id"]
+    )
 
 
 def publish(shelf: Shelf, number: int, *names: str) -> bool:

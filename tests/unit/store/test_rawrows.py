@@ -34,7 +34,8 @@ def test_rows_of_several_batches_stand_in_one_column_each(rows: RawRows) -> None
     assert rows.span_id.tolist() == [1, 2, 3, 4]
     assert [rows.names[code] for code in rows.name] == ["a", "b", "b", "c"]
     assert rows.fields == {2: {"lane": "x"}}
-    assert rows.attrs == [{}, {"n": 1}, {}, {}]
+    assert [rows.attrs[code] for code in rows.attr] == [{}, {"n": 1}, {}, {}]
+    assert len(rows.attrs) == 2
     assert rows.start_ns.tolist() == [EPOCH + SECOND] * 4
 
 

@@ -236,6 +236,7 @@ def segment(table: str, low: int, high: int, size: int = 10) -> Segment:
         file=f"{table}-{low}",
         rows=100,
         size=size,
+        crc=0,
         low_ns=low,
         high_ns=high,
         columns=TABLES[table].names,

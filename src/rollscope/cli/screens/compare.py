@@ -18,6 +18,7 @@ __all__ = ["comparison_screen", "selection_screen"]
 
 _WIDE: Final = 130
 """From which width the sentences stand in the table."""
+_SMALLEST_Q: Final = 1e-99
 _OFTEN: Final = 0.1
 """From which relative difference on numbers of calls are told."""
 _COLUMNS: Final[tuple[RankedColumn, ...]] = (
@@ -206,9 +207,15 @@ def _difference_cells(row: Difference) -> list[str]:
         *both,
         f"{row.chosen_count:,} / {row.rest_count:,}",
         f"{row.effect:+.2f}",
-        f"{row.q:.0e}" if row.q < 0.001 else f"{row.q:.3f}",
+        _say_q(row.q),
         ", ".join(row.alike),
     ]
+
+
+def _say_q(q: float) -> str:
+    if q < _SMALLEST_Q:
+        return f"<{_SMALLEST_Q:.0e}"
+    return f"{q:.0e}" if q < 0.001 else f"{q:.3f}"
 
 
 def _number(column: str, value: float) -> str:

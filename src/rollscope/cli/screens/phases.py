@@ -182,7 +182,7 @@ def _cells(line: PhaseLine, whole_ns: int, sheet: Sheet) -> list[str]:
 def _show_histogram(sheet: Sheet, answer: PhaseStory) -> None:
     if not answer.histogram:
         return
-    sheet.heading(f"How long {answer.phase} took: how many from each length up")
+    sheet.heading(f"How long {answer.phase} took: counts, each row up to the next")
     bins = [(f"from {say_ns(one.low_ns)}", one.count) for one in answer.histogram]
     drawn = histogram(bins, width=min(sheet.width - 30, 60), is_unicode=sheet.is_unicode)
     for place, (line, (_, count)) in enumerate(zip(drawn, bins, strict=True)):

@@ -7,11 +7,10 @@ import msgspec
 
 from rollscope.analysis.stuck import StuckRow
 from rollscope.analysis.wording import say_count, say_ns
-from rollscope.answers.rows import session_rows
 from rollscope.answers.source import Source
 from rollscope.answers.stuck import Stuck
 from rollscope.cli.screens.sheet import RankedColumn, Sheet
-from rollscope.cli.screens.words import say_frame, say_phase, say_sample, say_session
+from rollscope.cli.screens.words import say_frame, say_phase, say_sample
 from rollscope.cli.terminal.tables import Column, Screen
 from rollscope.model.refs import span_hex
 
@@ -49,10 +48,14 @@ class Lost(msgspec.Struct):
 
 def look_at_lost(source: Source) -> Lost:
     """Count the sessions that were lost with their processes."""
-    rows = session_rows(source, "status = 'lost'")
+    # From the spans: what became of sessions otherwise is not asked, and costs most of the time.
+    lost = "FROM spans WHERE kind = 'session' AND status = 'lost'"
+    count = source.query(f"SELECT count(*) AS n {lost}")["n"][0].as_py()
+    sql = f"SELECT task_key, sample, span_id {lost} ORDER BY start_ns DESC LIMIT {_MOST_NAMED}"
+    rows = source.query(sql).to_pylist() if count else []
+    names = [say_sample(row["task_key"], row["sample"], row["span_id"]) for row in rows]
     seen = source.query("SELECT max(last_seen_ns) AS seen FROM processes")["seen"][0].as_py()
-    names = [say_session(row) for row in reversed(rows[-_MOST_NAMED:])]
-    return Lost(count=len(rows), names=names, last_seen_ns=seen)
+    return Lost(count=count, names=names, last_seen_ns=seen)
 
 
 def stuck_screen(

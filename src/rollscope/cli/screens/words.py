@@ -17,6 +17,7 @@ __all__ = [
     "say_maybe_ns",
     "say_number",
     "say_phase",
+    "say_sample",
     "say_session",
     "say_signed",
     "say_signed_share",
