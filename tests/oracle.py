@@ -583,7 +583,7 @@ class Oracle:
     def _is_shown(self, row: SpanRow, scope: Scope, *, outside: bool) -> bool:
         if not outside:
             return row.session_id is not None and self.is_within(row, scope)
-        if row.session_id is not None or row.kind is Kind.TASK:
+        if row.session_id is not None or row.kind in (Kind.TASK, Kind.STATE):
             return False
         return scope is None or (row.step is not None and scope[0] <= row.step <= scope[1])
 

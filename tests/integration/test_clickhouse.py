@@ -4,6 +4,7 @@
 
 import gzip
 import http.server
+import json
 import re
 import socket
 import threading
@@ -20,9 +21,11 @@ from rollscope.answers.phases import phases
 from rollscope.answers.scope import resolve_scope
 from rollscope.answers.steps import steps
 from rollscope.answers.stuck import stuck
+from rollscope.cli.main import main
 from rollscope.errors import QueryError, SettingError, StoreError
 from rollscope.model.batch import Fact, Metric, Stack
 from rollscope.model.kinds import Kind, MetricType, Status
+from rollscope.store.clickhouse.address import PASSWORD_VARIABLE, connect
 from rollscope.store.clickhouse.feed import Feeder, feed, follow, forget
 from rollscope.store.clickhouse.store import ClickHouseStore, list_runs
 from rollscope.store.clickhouse.tables import (
@@ -713,6 +716,42 @@ def test_the_examples_of_the_page_run(
     assert "Fed(segments=" in shown
     assert "'my-run'" in shown
     assert "accepted" in shown
+
+
+def test_a_run_is_fed_and_asked_from_the_command_line(
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    generate_run(tmp_path / "mine", RunShape(steps=2, tasks_per_step=2))
+    monkeypatch.setenv(PASSWORD_VARIABLE, "pä s")
+    address = f"clickhouse://ann@127.0.0.1:{server.server_address[1]}/rollscope"
+
+    assert main(["feed", str(tmp_path / "mine"), "--to", address, "--as", "over there"]) == 0
+    assert " rows sent" in capsys.readouterr().out
+    assert main(["phases", f"{address}/over%20there", "--json"]) == 0
+    there = json.loads(capsys.readouterr().out)
+    assert main(["phases", str(tmp_path / "mine"), "--json"]) == 0
+    assert there == json.loads(capsys.readouterr().out)
+    assert main(["steps", f"{address}/nowhere"]) == 1
+    assert "no run 'nowhere'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("clickhouse://", "is no address"),
+        ("clickhouse://host", "is no address"),
+        ("clickhouse://host:x/db", "is no address"),
+        ("clickhouse://host/db/run", "names a run"),
+        ("clickhouse://ann:secret@host/db", "CLICKHOUSE_PASSWORD"),
+        ("http://host/db", "is no address"),
+    ],
+)
+def test_an_address_that_makes_no_sense_is_explained(address: str, told: str) -> None:
+    with pytest.raises(SettingError, match=told):
+        connect(address)
 
 
 def test_what_clickhouse_refuses_is_told_in_its_words(server: Server) -> None:

@@ -75,7 +75,7 @@ def judge_step(
         step=facts.span.step,
         opening=_opening(case),
         findings=notices + worth_telling[:_MOST_FINDINGS],
-        closing=None if worth_telling else _closing(case),
+        closing=None if worth_telling else _closing(case, causes),
     )
 
 
@@ -90,8 +90,10 @@ def _opening(case: Case) -> str:
     return f"{said} ({case.before()}: median {usual})."
 
 
-def _closing(case: Case) -> str:
+def _closing(case: Case, causes: Sequence[Finding]) -> str:
     totals = case.parts.path.totals
     name = max(totals, key=lambda name: totals[name], default=OTHER)
     share = say_share(totals.get(name, 0), case.wall_ns)
-    return f"No single cause holds more than 5 %; the largest part is {name}, {share}."
+    is_short = any(finding.stake_ns >= _LEAST_SHARE * case.wall_ns for finding in causes)
+    limit = "costs a second" if is_short else "holds more than 5 %"
+    return f"No single cause {limit}; the largest part is {name}, {share}."

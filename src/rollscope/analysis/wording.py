@@ -28,6 +28,8 @@ def say_ns(ns: int) -> str:
 def say_share(part: float, whole: float = 1) -> str:
     """Write a part of a whole in per cent."""
     percent = 100 * part / whole if whole else 0.0
+    if 0 < percent < 0.1:
+        return "< 0.1 %"
     return f"{percent:.1f} %" if 0 < percent < 1 else f"{percent:.0f} %"
 
 

@@ -7,7 +7,8 @@ import msgspec
 
 from rollscope.analysis.compare import PhaseComparison, compare
 from rollscope.analysis.differs import Differences, differences
-from rollscope.analysis.filters import Filter
+from rollscope.analysis.filters import Comparison as Condition
+from rollscope.analysis.filters import Filter, Not
 from rollscope.analysis.rows import SessionRow
 from rollscope.answers.filtering import to_condition
 from rollscope.answers.phases import in_scope, phase_unions
@@ -41,6 +42,7 @@ class Selection(msgspec.Struct, kw_only=True):
     chosen: int
     rest: int
     phases: list[PhaseComparison]
+    """The rest first, the chosen ones second."""
     differences: Differences
 
 
@@ -119,9 +121,17 @@ def compare_selection(source: Source, scope: StepScope, expression: Filter) -> S
     return Selection(
         chosen=len(chosen),
         rest=len(rest),
-        phases=compare(_of(chosen, unions), _of(rest, unions)),
-        differences=differences(chosen, rest, details=details, phase_ns=unions),
+        phases=compare(_of(rest, unions), _of(chosen, unions)),
+        differences=differences(
+            chosen, rest, excluded=_fields_of(expression), details=details, phase_ns=unions
+        ),
     )
+
+
+def _fields_of(expression: Filter) -> set[str]:
+    """Give what sessions were chosen by, which is no news about them."""
+    terms = (term.term if isinstance(term, Not) else term for term in expression.terms)
+    return {term.field for term in terms if isinstance(term, Condition)}
 
 
 def _of(sessions: list[SessionRow], unions: Mapping[int, Mapping[str, int]]) -> _Lengths:

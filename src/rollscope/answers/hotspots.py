@@ -9,6 +9,7 @@ from rollscope.analysis.ranks import NEEDED_FOR_P95, NEEDED_FOR_P99
 from rollscope.answers.phases import in_scope
 from rollscope.answers.scope import StepScope
 from rollscope.answers.source import Source, fetch
+from rollscope.store.dialect import Value
 
 __all__ = ["HotspotAnswer", "HotspotGrouping", "find_hotspots"]
 
@@ -101,11 +102,13 @@ def _children(length: str, where: str) -> str:
         ) AS c ON s.process = c.process AND s.span_id = c.parent_id"""
 
 
-def _where(source: Source, scope: StepScope, *, outside: bool) -> tuple[str, dict[str, int]]:
+def _where(source: Source, scope: StepScope, *, outside: bool) -> tuple[str, dict[str, Value]]:
     if not outside:
         where, values = in_scope(source, scope, "s.session_id")
-        return f"s.session_id IS NOT NULL AND {where}", values  # type: ignore[return-value]
+        return f"s.session_id IS NOT NULL AND {where}", values
+    # States say the same as spans, once more.
+    where = "s.session_id IS NULL AND s.kind <> 'task' AND s.kind <> 'state'"
     if scope.first is None or scope.last is None:
-        return "s.session_id IS NULL AND s.kind <> 'task'", {}
-    where = "s.session_id IS NULL AND s.kind <> 'task' AND s.step BETWEEN $first AND $last"
-    return where, {"first": scope.first, "last": scope.last}
+        return where, {}
+    steps: dict[str, Value] = {"first": scope.first, "last": scope.last}
+    return f"{where} AND s.step BETWEEN $first AND $last", steps

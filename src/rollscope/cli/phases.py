@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from rollscope.cli.arguments import add_examples, add_scope
-from rollscope.cli.reading import add_reading_arguments, check_extra, open_run
+from rollscope.cli.reading import add_reading_arguments, check_extra, open_source
 
 __all__ = ["PhasesCommand"]
 
@@ -39,7 +39,7 @@ class PhasesCommand:
         from rollscope.cli.terminal.output import print_json
         from rollscope.cli.terminal.tables import Screen
 
-        with open_run(args) as store:
+        with open_source(args) as store:
             scope = resolve_scope(store, args.scope)
             answer = phases(store, scope, args.by)
             if args.phase is not None:

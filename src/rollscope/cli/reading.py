@@ -12,6 +12,7 @@ from rollscope.errors import CommandError, MissingExtra
 from rollscope.store.run import find_run, list_runs, read_run_file
 
 if TYPE_CHECKING:
+    from rollscope.store.clickhouse.store import ClickHouseStore
     from rollscope.store.embedded import RunStore
 
 __all__ = [
@@ -20,18 +21,23 @@ __all__ = [
     "check_extra",
     "chosen_run",
     "open_run",
+    "open_source",
     "print_problems",
     "runs_by_age",
     "started_ns",
 ]
 
+_ADDRESSES: Final = ("clickhouse://", "clickhouses://")
 _EXTRA: Final = ("duckdb", "numpy", "pyarrow", "rich")
 
 
 def add_reading_arguments(parser: ArgumentParser) -> None:
     """Declare what every reading command takes."""
     parser.add_argument(
-        "run", nargs="?", help="a run directory or a run's name (default: the newest run in --dir)"
+        "run",
+        nargs="?",
+        help="a run directory, a run's name, or clickhouse://[USER@]HOST[:PORT]/DATABASE/RUN "
+        "(default: the newest run in --dir)",
     )
     add_shared_arguments(parser)
 
@@ -119,6 +125,23 @@ def open_run(args: Namespace, *, tell: bool = True) -> "Iterator[RunStore]":
         if tell:
             print_problems(store.problems)
         yield store
+
+
+@contextmanager
+def open_source(args: Namespace) -> "Iterator[RunStore | ClickHouseStore]":
+    """Open what was asked for: the files of a run, or a run in ClickHouse by its address.
+
+    Raises:
+        RollscopeError: There is no such run, or it cannot be reached.
+    """
+    if args.run is None or not args.run.startswith(_ADDRESSES):
+        with open_run(args) as store:
+            yield store
+        return
+    check_extra()
+    from rollscope.store.clickhouse.address import open_address
+
+    yield open_address(args.run)
 
 
 def print_problems(problems: Iterable[str]) -> None:

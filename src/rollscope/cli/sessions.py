@@ -4,11 +4,12 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from rollscope.cli.arguments import add_examples, add_scope, allow_minus
-from rollscope.cli.reading import add_reading_arguments, check_extra, open_run
+from rollscope.cli.reading import add_reading_arguments, check_extra, open_source
 from rollscope.cli.times import TIME_PATTERN, add_times, parse_time
 from rollscope.errors import CommandError
 
 if TYPE_CHECKING:
+    from rollscope.store.clickhouse.store import ClickHouseStore
     from rollscope.store.embedded import RunStore
 
 __all__ = ["SessionsCommand"]
@@ -60,7 +61,7 @@ class SessionsCommand:
         from rollscope.cli.terminal.output import print_json
         from rollscope.cli.terminal.tables import Screen
 
-        with open_run(args) as store:
+        with open_source(args) as store:
             scope = resolve_scope(store, args.scope)
             since_ns, until_ns = _times(store, args)
             try:
@@ -76,7 +77,7 @@ class SessionsCommand:
         return 0
 
 
-def _times(store: "RunStore", args: Namespace) -> tuple[int | None, int | None]:
+def _times(store: "RunStore | ClickHouseStore", args: Namespace) -> tuple[int | None, int | None]:
     """Read both times; of a run that is over, they count from its end."""
     if args.since is None and args.until is None:
         return None, None

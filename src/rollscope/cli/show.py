@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from rollscope.cli.arguments import add_examples
-from rollscope.cli.reading import add_reading_arguments, check_extra, open_run
+from rollscope.cli.reading import add_reading_arguments, check_extra, open_source
 from rollscope.errors import CommandError
 
 __all__ = ["ShowCommand"]
@@ -45,7 +45,7 @@ class ShowCommand:
                 f"`rollscope sessions {args.session}` lists them",
                 2,
             )
-        with open_run(args) as store:
+        with open_source(args) as store:
             answer = one_session(store, args.session)
         if args.json:
             print_json(answer)

@@ -4,11 +4,12 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from rollscope.cli.arguments import add_examples
-from rollscope.cli.reading import add_reading_arguments, check_extra, open_run
+from rollscope.cli.reading import add_reading_arguments, check_extra, open_source
 from rollscope.errors import CommandError
 
 if TYPE_CHECKING:
     from rollscope.answers.steps import StepAnswer, Steps
+    from rollscope.store.clickhouse.store import ClickHouseStore
     from rollscope.store.embedded import RunStore
 
 __all__ = ["StepsCommand"]
@@ -48,7 +49,7 @@ class StepsCommand:
         from rollscope.cli.terminal.output import print_json
         from rollscope.cli.terminal.tables import Screen
 
-        with open_run(args) as store:
+        with open_source(args) as store:
             one, listed = _ask(store, args)
             if args.json:
                 print_json(listed if one is None else one)
@@ -59,7 +60,9 @@ class StepsCommand:
         return 0
 
 
-def _ask(store: "RunStore", args: Namespace) -> "tuple[StepAnswer | None, Steps | None]":
+def _ask(
+    store: "RunStore | ClickHouseStore", args: Namespace
+) -> "tuple[StepAnswer | None, Steps | None]":
     from rollscope.answers.scope import known_steps, resolve_scope
     from rollscope.answers.steps import one_step, steps
 

@@ -6,10 +6,11 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Final
 
 from rollscope.cli.arguments import add_examples
-from rollscope.cli.reading import add_reading_arguments, check_extra, open_run
+from rollscope.cli.reading import add_reading_arguments, check_extra, open_source
 
 if TYPE_CHECKING:
     from rollscope.answers.stuck import Stuck
+    from rollscope.store.clickhouse.store import ClickHouseStore
     from rollscope.store.embedded import RunStore
 
 __all__ = ["ALARM", "StuckCommand"]
@@ -65,7 +66,7 @@ class StuckCommand:
         check_extra()
         from rollscope.answers.stuck import stuck
 
-        with open_run(args) as store:
+        with open_source(args) as store:
             if args.watch is not None:
                 return _watch(store, args)
             answer = stuck(store)
@@ -85,7 +86,9 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _print(store: "RunStore", answer: "Stuck", args: Namespace, *, rows: int = _ROWS) -> None:
+def _print(
+    store: "RunStore | ClickHouseStore", answer: "Stuck", args: Namespace, *, rows: int = _ROWS
+) -> None:
     from rollscope.cli.screens.pager import print_text
     from rollscope.cli.screens.stuck import look_at_lost, stuck_screen
     from rollscope.cli.terminal.output import print_json
@@ -109,7 +112,7 @@ def _print(store: "RunStore", answer: "Stuck", args: Namespace, *, rows: int = _
         sys.stdout.write(text)
 
 
-def _watch(store: "RunStore", args: Namespace) -> int:
+def _watch(store: "RunStore | ClickHouseStore", args: Namespace) -> int:
     """Look again and again; each look replaces the last one on a terminal."""
     import shutil
 

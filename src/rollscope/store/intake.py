@@ -307,12 +307,19 @@ class Intake:
         }
         return {name: count for name, count in counts.items() if any(count)}
 
-    def is_alive(self, ledger: Ledger, now_ns: int) -> bool:
-        """Say whether a process may still write."""
+    def is_alive(self, ledger: Ledger, now_ns: int, offset_ns: int = 0) -> bool:
+        """Say whether a process may still write.
+
+        Args:
+            ledger: Its account.
+            now_ns: The time that counts as now.
+            offset_ns: How far its clock is known to be behind.
+        """
         state = ledger.state
         if state.end is not None or state.header is None:
             return state.end is None
-        return is_alive(state.header, state.last_seen_ns + state.jumped_ns, now_ns)
+        seen_ns = state.last_seen_ns + max(state.jumped_ns, offset_ns)
+        return is_alive(state.header, seen_ns, now_ns)
 
     def open_rows(
         self, now_ns: int | None = None, offsets: Mapping[str, Offset] | None = None
@@ -331,7 +338,8 @@ class Intake:
         tables = [
             # The rows are on the clock of their process, and so has to be the time they last to.
             ledger.open_rows(
-                now - moved.get(ledger.process, 0), is_alive=self.is_alive(ledger, now)
+                now - moved.get(ledger.process, 0),
+                is_alive=self.is_alive(ledger, now, moved.get(ledger.process, 0)),
             )
             for ledger in self.ledgers.values()
             if ledger.open

@@ -4,6 +4,7 @@ A ledger takes batches and gives rows that are final. It keeps only what later b
 change, so it is small however long the process runs, and it can be stored and taken up again.
 """
 
+from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -34,6 +35,8 @@ Flags = npt.NDArray[np.bool_]
 _ROOT_CODES: Final = np.array(
     [KIND_CODES[kind] for kind in (Kind.STEP, Kind.TASK, Kind.SESSION, Kind.STATE)], np.uint8
 )
+_SESSION_CODE: Final = KIND_CODES[Kind.SESSION]
+_MOST_SESSIONS: Final = 512
 _SILENT_BEATS: Final = 3
 _MAX_SILENCES: Final = 1_000
 _MOST_GIVEN_UP: Final = 1_000
@@ -51,6 +54,8 @@ class LedgerState(msgspec.Struct, kw_only=True):
     carried: Carried = {}
     ended_parents: dict[int, tuple[int, int, str]] = {}
     """Start, end and path of spans that ended before a child of theirs did."""
+    ended_sessions: dict[int, tuple[int, int, str]] = {}
+    """The same of the latest sessions: something of theirs may still start."""
     first_seen_ns: int = 0
     last_seen_ns: int = 0
     jumped_ns: int = 0
@@ -217,11 +222,15 @@ class Ledger:
         is_root = np.isin(rows.what[every], _ROOT_CODES)
         return self._paths.resolve(rows.names, rows.name[every], is_root, parent_rows, elsewhere)
 
+    @property
+    def _ended(self) -> ChainMap[int, tuple[int, int, str]]:
+        return ChainMap(self.state.ended_parents, self.state.ended_sessions)
+
     def _path_of(self, span_id: int) -> str:
         span = self.open.get(span_id)
         if span is not None:
             return span.path
-        ended = self.state.ended_parents.get(span_id)
+        ended = self._ended.get(span_id)
         return "" if ended is None else ended[2]
 
     def _add_to_unions(
@@ -278,7 +287,7 @@ class Ledger:
         span = self.open.get(span_id)
         if span is not None:
             return span.start_ns, span.missed_ns or int(_FOREVER)
-        ended = self.state.ended_parents.get(span_id)
+        ended = self._ended.get(span_id)
         return None if ended is None else ended[:2]
 
     def _carry(
@@ -354,6 +363,14 @@ class Ledger:
                     path = self._paths.paths[paths[place]]
                     kept[int(span_id)] = (int(rows.start_ns[row]), int(rows.end_ns[row]), path)
         self.state.ended_parents = kept
+        sessions = np.nonzero(rows.what[ended] == _SESSION_CODE)[0][-_MOST_SESSIONS:]
+        latest = self.state.ended_sessions
+        for place in sessions.tolist():
+            row = ended[place]
+            path = self._paths.paths[paths[place]]
+            latest[int(rows.span_id[row])] = int(rows.start_ns[row]), int(rows.end_ns[row]), path
+        for span_id in list(latest)[:-_MOST_SESSIONS]:
+            del latest[span_id]
 
     def _compare(self, batch: Batch, taken: Taken) -> None:
         """Find spans whose end was dropped: open to us, but missing from two lists in a row."""

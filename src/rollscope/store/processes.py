@@ -62,7 +62,7 @@ def _row(
         "parent": int.from_bytes(header.parent) if header and header.parent else None,
         "started_ns": (header.started_ns if header else state.first_seen_ns) + offset.offset_ns,
         "last_seen_ns": state.last_seen_ns + offset.offset_ns,
-        "status": _status(intake, ledger, now_ns),
+        "status": _status(intake, ledger, now_ns, offset),
         "heartbeat_ns": int((header.heartbeat_s if header else 1.0) * 1e9),
         "offset_ns": offset.offset_ns,
         "offset_error_ns": offset.error_ns,
@@ -84,10 +84,10 @@ def _title(ledger: Ledger) -> str:
     return f"{header.host}:{header.pid}" if header.rank is None else f"{header.role} {header.rank}"
 
 
-def _status(intake: Intake, ledger: Ledger, now_ns: int) -> str:
+def _status(intake: Intake, ledger: Ledger, now_ns: int, offset: Offset) -> str:
     if ledger.state.end is not None:
         return "ended"
-    return "alive" if intake.is_alive(ledger, now_ns) else "dead"
+    return "alive" if intake.is_alive(ledger, now_ns, offset.offset_ns) else "dead"
 
 
 def drop_table(intake: Intake) -> pa.Table:

@@ -57,7 +57,7 @@ def test_errors_are_listed_by_kind_with_an_example_to_open(run: Path, capsys: Ou
     text = read(capsys, "phases", str(run))
     (first, *_) = read_json(capsys, "phases", str(run))["errors"]
     (line,) = (one for one in text.splitlines() if one.startswith(f"{first['kind']} "))
-    example = f"{first['example_session']:016x}"
+    example = first["example_session"]
     assert example in line
     assert read(capsys, "show", str(run), example)
 

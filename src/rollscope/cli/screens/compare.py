@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
 from rollscope.analysis.compare import PhaseComparison
 from rollscope.analysis.differs import Difference, Differences
 from rollscope.analysis.ranks import Ranks
@@ -84,22 +82,8 @@ def selection_screen(answer: Selection, screen: Screen, filter_text: str) -> str
             "They are of fewer than five tasks, and samples of one task are alike: read with care."
         )
     _show_differences(sheet, answer.differences)
-    turned = [_turned(row) for row in answer.phases]
-    _show_phases(sheet, turned, "rest", "these", has_words=False)
+    _show_phases(sheet, answer.phases, "rest", "these", has_words=False)
     return sheet.text
-
-
-def _turned(row: PhaseComparison) -> PhaseComparison:
-    """Put the rest first, so that a change reads as what the chosen sessions have more of."""
-    return msgspec.structs.replace(
-        row,
-        first=row.second,
-        second=row.first,
-        difference_ns=None if row.difference_ns is None else -row.difference_ns,
-        effect=-row.effect,
-        low_ns=None if row.high_ns is None else -row.high_ns,
-        high_ns=None if row.low_ns is None else -row.low_ns,
-    )
 
 
 def _most_different(found: Differences) -> str:

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
+from rollscope.answers.encoding import encode_answer
+
 __all__ = ["FINE", "FOUND", "print_json", "to_json"]
 
 FINE: Final = 0
@@ -20,7 +22,7 @@ def to_json(answer: Any, *, indent: bool) -> str:  # noqa: ANN401  (whatever msg
 
     Only text can hold such characters, and JSON itself escapes those below a blank.
     """
-    data = msgspec.json.encode(answer)
+    data = encode_answer(answer)
     if indent:
         data = msgspec.json.format(data, indent=2)
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", data.decode())
