@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rollscope.model.batch import Batch
 from rollscope.model.clockline import ClockMap
-from rollscope.model.kinds import STATUS_OF_CODE, WHAT_OF_CODE, Outcome
+from rollscope.model.kinds import STATUS_OF_CODE, WHAT_OF_CODE, Kind, Outcome
 from rollscope.model.scope import ScopeRow
 from rollscope.store.attributes import (
     FIELDS,
@@ -51,6 +51,9 @@ def _word_table(words: list[Any]) -> tuple[npt.NDArray[np.int32], pa.Array]:
 
 _KIND_CODES, _KIND_WORDS = _word_table(_KINDS)
 _CATEGORY_CODES, _CATEGORY_WORDS = _word_table(_CATEGORIES)
+_KIND_RANKS: Final = np.array(
+    [-1 if kind is None else sorted(Kind).index(kind) for kind in _KINDS], np.int8
+)
 
 
 def _words(codes: npt.NDArray[np.int32], words: pa.Array) -> pa.DictionaryArray:
@@ -71,10 +74,13 @@ class Finished(msgspec.Struct):
     paths: list[str]
 
     def span_table(self) -> pa.Table | None:
-        """Give them as rows of the table `spans`."""
-        rows, ended = self.rows, self.ended
-        if not len(ended):
+        """Give them as rows of the table `spans`, in the order in which segments keep them."""
+        if not len(self.ended):
             return None
+        rows = self.rows
+        kinds = _KIND_RANKS[rows.what[self.ended]]
+        order = np.lexsort((rows.start_ns[self.ended], kinds))
+        ended = self.ended[order]
         what = rows.what[ended]
         used, which = np.unique(rows.attr[ended], return_inverse=True)
         attrs = [rows.attrs[code] for code in used.tolist()]
@@ -90,12 +96,12 @@ class Finished(msgspec.Struct):
             "start_ns": pa.array(rows.start_ns[ended]),
             "end_ns": pa.array(rows.end_ns[ended]),
             "status": _words(rows.status[ended].astype(np.int32), _STATUSES),
-            "path": _words(*_compact(self.path, self.paths)),
-            "parent_path": _words(*_compact(self.parent_path, self.paths)),
-            "overlap_ns": pa.array(self.overlap_ns),
+            "path": _words(*_compact(self.path[order], self.paths)),
+            "parent_path": _words(*_compact(self.parent_path[order], self.paths)),
+            "overlap_ns": pa.array(self.overlap_ns[order]),
             "attrs": json_column(attrs).take(repeated),
         }
-        columns |= _field_columns(rows, ended)
+        columns |= _field_columns(rows, self.ended, order)
         scoped = _scope_columns(rows.scopes)
         taken = pa.array(rows.scope[ended])
         columns |= {name: column.take(taken) for name, column in scoped.items()}
@@ -125,14 +131,18 @@ def _prefer(first: pa.Array, second: pa.Array) -> pa.Array:
     return both.dictionary_encode()
 
 
-def _field_columns(rows: RawRows, ended: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
+def _field_columns(
+    rows: RawRows, ended: npt.NDArray[np.int64], order: npt.NDArray[np.int64]
+) -> dict[str, pa.Array]:
     """Give the fields that few spans have."""
+    ordered = np.empty_like(order)
+    ordered[order] = np.arange(len(order))
     size = len(ended)
     keys = np.fromiter(rows.fields, np.int64, len(rows.fields))
     places = np.searchsorted(ended, keys)
     inside = (places < size) & (ended[np.minimum(places, size - 1)] == keys)
     held = [rows.fields[int(key)] for key in keys[inside]]
-    return read_columns(held, FIELDS, SPANS, places=places[inside], size=size)
+    return read_columns(held, FIELDS, SPANS, places=ordered[places[inside]], size=size)
 
 
 def _scope_columns(scopes: list[ScopeRow]) -> dict[str, pa.Array]:

@@ -213,7 +213,7 @@ class Sealer:
         try:
             for name, tables in self.tail.items():
                 if tables:
-                    written.append(write_segment(folder, name, pa.concat_tables(tables)))
+                    written.append(write_segment(folder, name, tables))
             following = msgspec.structs.replace(
                 self.manifest,
                 number=self.manifest.number + 1,

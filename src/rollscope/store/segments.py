@@ -1,13 +1,16 @@
 """Segments: immutable, sorted Parquet files, each a piece of one table of a run."""
 
+import itertools
 import os
 import secrets
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -45,27 +48,62 @@ class Segment(msgspec.Struct, kw_only=True):
 
 def sort_rows(name: str, table: pa.Table) -> pa.Table:
     """Put rows into the order in which segments keep them."""
-    keys = []
-    for key in SORT_KEYS[name]:
-        column = table[key].combine_chunks()
-        if pa.types.is_dictionary(column.type):
-            words = pc.rank(column.dictionary, tiebreaker="dense").to_numpy()
-            keys.append(words[column.indices.to_numpy()])
-        else:
-            keys.append(column.to_numpy())
+    keys = _sort_keys(table, SORT_KEYS[name])
     order = np.lexsort(keys[::-1])
     if (order[1:] > order[:-1]).all():
         return table
     return table.take(pa.array(order))
 
 
-def write_segment(folder: Path, name: str, table: pa.Table) -> Segment:
+def _sort_keys(table: pa.Table, columns: Sequence[str]) -> list[npt.NDArray[Any]]:
+    keys = []
+    for name in columns:
+        column = table[name].combine_chunks()
+        if pa.types.is_dictionary(column.type):
+            words = pc.rank(column.dictionary, tiebreaker="dense").to_numpy()
+            keys.append(words[column.indices.to_numpy()])
+        else:
+            keys.append(column.to_numpy())
+    return keys
+
+
+def _arrange(tables: Sequence[pa.Table]) -> pa.Table:
+    """Put pieces of spans, most of one process and in order, into one order without sorting again.
+
+    Spans that end in a later piece may have started before the last one of an earlier piece: within
+    a process, starts are in order but for those.
+    """
+    slices: dict[tuple[str, int], list[pa.Table]] = {}
+    for piece in tables:
+        table = piece.unify_dictionaries().combine_chunks()
+        kinds, processes = _sort_keys(table, ("kind", "process"))
+        if (kinds[1:] < kinds[:-1]).any() or (processes != processes[0]).any():
+            table = sort_rows("spans", table)
+            kinds, processes = _sort_keys(table, ("kind", "process"))
+        changes = (kinds[1:] != kinds[:-1]) | (processes[1:] != processes[:-1])
+        borders = [0, *(np.nonzero(changes)[0] + 1).tolist(), len(kinds)]
+        for low, high in itertools.pairwise(borders):
+            key = table["kind"][low].as_py(), int(processes[low])
+            slices.setdefault(key, []).append(table.slice(low, high - low))
+    return pa.concat_tables([piece for key in sorted(slices) for piece in slices[key]])
+
+
+def write_segment(folder: Path, name: str, tables: Sequence[pa.Table]) -> Segment:
     """Write rows as a segment; the file is complete and on disk when this returns.
+
+    Args:
+        folder: Where to.
+        name: The table they belong to.
+        tables: The rows, in pieces.
 
     Raises:
         OSError: It cannot be written; nothing is left behind.
     """
-    table = sort_rows(name, table.unify_dictionaries().combine_chunks())
+    if name == "spans" and len(tables) > 1:
+        table = _arrange(tables).unify_dictionaries()
+    else:
+        whole = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+        table = sort_rows(name, whole)
     file = f"{name}-{secrets.token_hex(8)}{SEGMENT_SUFFIX}"
     path = folder / file
     words = [field.name for field in table.schema if _is_repeating(field)]
@@ -78,8 +116,7 @@ def write_segment(folder: Path, name: str, table: pa.Table) -> Segment:
     pq.write_table(
         table.replace_schema_metadata({_SCHEMA_KEY: str(SEGMENT_SCHEMA)}),
         sink,
-        compression="zstd",
-        compression_level=1,
+        compression="lz4",
         row_group_size=_ROW_GROUP,
         use_dictionary=words,
         column_encoding=dict.fromkeys(deltas, "DELTA_BINARY_PACKED"),

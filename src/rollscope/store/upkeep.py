@@ -173,7 +173,7 @@ def _merge_once(sealer: Sealer, shelf: Shelf, progress: Progress | None) -> int:
     try:
         for group in groups:
             tables = [read_segment(shelf.folder, segment) for segment in group.old]
-            group.new = write_segment(shelf.folder, group.old[0].table, pa.concat_tables(tables))
+            group.new = write_segment(shelf.folder, group.old[0].table, [pa.concat_tables(tables)])
             written.append(group.new)
             done += sum(segment.size for segment in group.old)
             if progress is not None:

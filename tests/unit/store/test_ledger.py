@@ -164,7 +164,7 @@ def test_paths_lead_through_open_and_ended_parents(ledger: Ledger) -> None:
     table = PathTable()
     two = table.below(table.below(0, "s1"), "s2")
     three = table.below(two, "s3")
-    assert [row["path"] for row in rows] == [table.paths[three], table.paths[two]]
+    assert [row["path"] for row in rows] == [table.paths[two], table.paths[three]]
 
 
 def test_a_path_begins_anew_at_a_session(ledger: Ledger) -> None:

@@ -34,7 +34,7 @@ def table() -> pa.Table:
 
 
 def test_what_was_written_is_read_back_in_order_of_time(tmp_path: Path, table: pa.Table) -> None:
-    segment = write_segment(tmp_path, "spans", table)
+    segment = write_segment(tmp_path, "spans", [table])
     again = read_segment(tmp_path, segment)
     assert again.schema == SPANS
     assert again.to_pylist() == sorted(table.to_pylist(), key=lambda row: row["start_ns"])
@@ -44,7 +44,7 @@ def test_what_was_written_is_read_back_in_order_of_time(tmp_path: Path, table: p
 
 def test_pieces_with_words_of_their_own_become_one_segment(tmp_path: Path, table: pa.Table) -> None:
     other = spans(make_row(100, "another", attrs={"tool": "python"}))
-    segment = write_segment(tmp_path, "spans", pa.concat_tables([table, other]))
+    segment = write_segment(tmp_path, "spans", [table, other])
     names = read_segment(tmp_path, segment)["name"].to_pylist()
     assert sorted(names) == ["another", "n0", "n0", "n1", "n1", "n2"]
 
@@ -55,7 +55,7 @@ def test_rows_in_order_are_left_alone(table: pa.Table) -> None:
 
 
 def test_a_column_that_a_segment_does_not_have_yet_is_null(tmp_path: Path, table: pa.Table) -> None:
-    segment = write_segment(tmp_path, "spans", table)
+    segment = write_segment(tmp_path, "spans", [table])
     path = tmp_path / segment.file
     pq.write_table(pq.read_table(path).drop_columns(["reward", "lane"]), path)
     again = read_segment(tmp_path, segment)
@@ -64,7 +64,7 @@ def test_a_column_that_a_segment_does_not_have_yet_is_null(tmp_path: Path, table
 
 
 def test_a_segment_is_sound_until_something_happens_to_it(tmp_path: Path, table: pa.Table) -> None:
-    segment = write_segment(tmp_path, "spans", table)
+    segment = write_segment(tmp_path, "spans", [table])
     path = tmp_path / segment.file
     data = path.read_bytes()
     assert is_sound(tmp_path, segment)
@@ -88,5 +88,5 @@ def test_a_segment_that_cannot_be_written_leaves_nothing_behind(
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="No space"):
-        write_segment(tmp_path, "spans", table)
+        write_segment(tmp_path, "spans", [table])
     assert list(tmp_path.iterdir()) == []
