@@ -18,10 +18,18 @@ import msgspec
 from bench_store import find_or_make_run
 from reporting import peak_mb, pin_to_one_core, print_table, time_once, time_query, to_json
 
+from rollscope.answers.hotspots import find_hotspots
+from rollscope.answers.rows import MAYBE_CHARGED, session_rows, span_rows
+from rollscope.answers.scope import StepScope
+from rollscope.answers.session import one_session
+from rollscope.answers.steps import one_step, steps
 from rollscope.answers.stuck import stuck
+from rollscope.answers.window import spans_between
+from rollscope.model.refs import span_hex
 from rollscope.store.embedded import RunStore
 
 _LANES: Final = 64
+_ONE_SESSION: Final = "SELECT span_id FROM spans WHERE kind = 'session' AND span_id = $id"
 _SECOND: Final = 1_000_000_000
 _PEER_SPANS: Final = 1_000_000
 _PERCENTILES: Final = (50, 90, 99)
@@ -36,18 +44,6 @@ def percentiles_sql(store: RunStore) -> str:
     """Give the question for the percentiles of the durations by name."""
     ranks = ", ".join(f"{store.dialect.rank('duration_ns', p)} AS p{p}" for p in _PERCENTILES)
     return f"SELECT name, count(*) AS spans, {ranks} FROM spans GROUP BY name"  # noqa: S608
-
-
-def hotspots_sql(now_ns: int) -> str:
-    """Give the question for the self times by path."""
-    length = f"(coalesce(end_ns, {now_ns}) - start_ns)"
-    return f"""
-        WITH whole AS (SELECT path, count(*) AS spans, sum({length}) AS total_ns
-                FROM spans GROUP BY path),
-            below AS (SELECT parent_path AS path, sum({length} - overlap_ns) AS below_ns
-                FROM spans GROUP BY parent_path)
-        SELECT path, spans, total_ns, total_ns - coalesce(below_ns, 0) AS self_ns
-        FROM whole LEFT JOIN below USING (path) ORDER BY self_ns DESC"""  # noqa: S608
 
 
 def list_questions(store: RunStore) -> dict[str, Callable[[], object]]:
@@ -65,28 +61,28 @@ def list_questions(store: RunStore) -> dict[str, Callable[[], object]]:
             high=low + _SECOND,
         ).to_pylist()
     ]
-    in_lanes = store.dialect.is_in("session_id", "$lanes")
     return {
         "percentiles by name": lambda: store.query(percentiles_sql(store)),
-        f"one second of {_LANES} sessions": lambda: store.query(
-            "SELECT span_id, session_id, name, kind, status, start_ns, end_ns FROM spans "  # noqa: S608
-            f"WHERE start_ns < $high AND (end_ns >= $low OR end_ns IS NULL) AND {in_lanes}",
-            low=low,
-            high=low + _SECOND,
-            lanes=lanes,
-        ),
+        f"one second of {_LANES} sessions": lambda: spans_between(store, low, low + _SECOND, lanes),
         "one session with its spans": lambda: (
-            store.query("SELECT * FROM sessions WHERE session_id = $id", id=lanes[0]),
-            store.query("SELECT * FROM spans WHERE session_id = $id", id=lanes[0]),
+            session_rows(store, "TRUE", among=_ONE_SESSION, id=lanes[0]),
+            span_rows(store, "session_id = $id", id=lanes[0]),
         ),
+        "all about one session": lambda: one_session(store, span_hex(lanes[0])),
         "what is stuck": lambda: stuck(store),
         "every span without an end": lambda: store.query(
             "SELECT * FROM spans WHERE status IN ('open', 'lost')"
         ),
-        "hotspots by path": lambda: store.query(hotspots_sql(store.now_ns)),
-        "sessions of one step": lambda: store.query(
-            "SELECT * FROM sessions WHERE step = $step", step=middle["step"]
+        "hotspots by path": lambda: find_hotspots(store, StepScope()),
+        "sessions of one step": lambda: session_rows(
+            store,
+            "charged_step = $first",
+            among=MAYBE_CHARGED,
+            first=middle["step"],
+            last=middle["step"],
         ),
+        "all about one step": lambda: one_step(store, middle["step"]),
+        "the last ten steps, judged": lambda: steps(store),
     }
 
 

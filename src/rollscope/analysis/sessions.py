@@ -8,7 +8,7 @@ import msgspec
 from rollscope.analysis.intervals import Interval, divide, sum_ns, union_ns
 from rollscope.model.kinds import Kind
 
-__all__ = ["PhaseTimes", "SessionTimes", "session_times"]
+__all__ = ["PhaseTimes", "SessionTimes", "Timed", "TimedSpan", "session_times"]
 
 
 class Timed(Protocol):

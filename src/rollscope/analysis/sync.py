@@ -17,7 +17,6 @@ from rollscope.analysis.idle import (
 from rollscope.analysis.intervals import Interval, clip, merge, union_ns
 from rollscope.analysis.roles import SYNC_PARTS, is_sync
 from rollscope.analysis.rows import SpanRow, StepFacts
-from rollscope.model.kinds import Kind
 
 __all__ = ["TRAINER_LANE", "SyncLane", "SyncSplit", "sync_split"]
 
@@ -67,15 +66,11 @@ def sync_split(facts: StepFacts, sweeps: Sequence[PoolSweep] | None = None) -> S
         sweeps: What `sweep_pools` gave for it, if at hand.
     """
     swept = sweep_pools(facts) if sweeps is None else sweeps
-    own = [row for row in facts.trainer if is_sync(row.name) and row.kind is not Kind.STATE]
-    # A trainer that records its sync as a span usually shows it as a state of its lane, too.
-    told = {row.process for row in own}
-    states = [
-        row
+    rows = {
+        row.span_id: row
         for row in itertools.chain(facts.trainer, facts.states)
-        if row.kind is Kind.STATE and is_sync(row.name) and row.process not in told
-    ]
-    rows = {row.span_id: row for row in (*own, *states)}
+        if is_sync(row.name)
+    }
     lanes: dict[str, list[SpanRow]] = {}
     for row in rows.values():
         lanes.setdefault(row.lane or TRAINER_LANE, []).append(row)

@@ -147,11 +147,10 @@ def session_attrs(source: Source, sessions: Sequence[SessionRow]) -> None:
     by_id = {row.span_id: row for row in sessions}
     decode = msgspec.json.decode
     for ids in in_batches(list(by_id)):
-        chosen = source.dialect.is_in("session_id", "$ids")
-        sql = f"SELECT session_id, attrs FROM sessions WHERE {chosen}"
-        for row in source.query(sql, ids=ids).to_pylist():
-            by_id[row["session_id"]].attrs = _plain(decode(row["attrs"]))
         chosen = source.dialect.is_in("span_id", "$ids")
+        sql = f"SELECT span_id, attrs FROM spans WHERE kind = 'session' AND {chosen}"
+        for row in source.query(sql, ids=ids).to_pylist():
+            by_id[row["span_id"]].attrs = _plain(decode(row["attrs"]))
         sql = f"""
             SELECT span_id, outcome, reason, version_end, facts FROM facts WHERE {chosen}
             ORDER BY time_ns, process, number"""

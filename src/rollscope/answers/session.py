@@ -14,7 +14,14 @@ from rollscope.answers.source import Source
 from rollscope.errors import CommandError
 from rollscope.model.refs import span_hex
 
-__all__ = ["SessionAnswer", "find_session", "one_session"]
+__all__ = [
+    "EventDetail",
+    "SessionAnswer",
+    "SpanDetail",
+    "StackDetail",
+    "find_session",
+    "one_session",
+]
 
 _ID: Final = re.compile(r"(?:0x)?([0-9a-f]{16})")
 _SAMPLE: Final = re.compile(r"(.+?)(?:#|\s+sample\s+|\s+)(\d+)")

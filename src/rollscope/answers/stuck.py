@@ -1,18 +1,21 @@
 """Which rollouts are stuck right now, in which phase, since when, where, at which line."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from rollscope.analysis.rows import SessionRow, SpanRow
 from rollscope.analysis.stuck import Reference, Stack, StuckRow, judge_sessions, judge_spans
-from rollscope.answers.rows import process_rows, span_rows
+from rollscope.answers.rows import most_moved, process_rows, span_rows
 from rollscope.answers.source import Source, fetch
 
 __all__ = ["Stuck", "stuck"]
 
 _RECENT_NS: Final = 30 * 60 * 1_000_000_000
 _RECENT_STEPS: Final = 5
+_ENOUGH: Final = 100
+"""Finished spans of a detail that make looking at all others of the name unnecessary."""
 
 
 class Stuck(msgspec.Struct, kw_only=True):
@@ -90,16 +93,35 @@ def _references(source: Source, spans: list[SpanRow]) -> dict[tuple[str, str | N
     found: dict[tuple[str, str | None], Reference] = {}
     for columns in ("name, detail", "name"):
         detail = "detail" if "detail" in columns else "NULL"
+        if columns == "name":
+            names = _too_few(spans, found)
+        if not names:
+            break
         sql = f"""
             SELECT name, {detail} AS detail, count(*) AS count, {ranked} AS p99_ns,
                 max(duration_ns) AS max_ns
             FROM spans
             WHERE {source.dialect.is_in("name", "$names")} AND end_ns IS NOT NULL
                 AND status <> 'lost' AND start_ns >= $since
+                AND recorded_start_ns >= $files_since
             GROUP BY {columns}"""
-        for row in fetch(source, _Finished, sql, names=names, since=since_ns):
+        files_since_ns = since_ns - most_moved(source)
+        for row in fetch(
+            source, _Finished, sql, names=names, since=since_ns, files_since=files_since_ns
+        ):
             found[row.name, row.detail] = Reference(row.count, row.p99_ns, row.max_ns)
     return found
+
+
+def _too_few(spans: list[SpanRow], found: Mapping[tuple[str, str | None], Reference]) -> list[str]:
+    """Give the names that have to be measured whatever the detail, which takes another look."""
+    split = {name for name, detail in found if detail is not None}
+    wanted = set()
+    for span in spans:
+        known = found.get((span.name, span.detail))
+        if span.name in split and (span.detail is None or known is None or known.count < _ENOUGH):
+            wanted.add(span.name)
+    return sorted(wanted)
 
 
 def _since(source: Source) -> int:
@@ -116,12 +138,13 @@ def _progress(source: Source, sessions: list[SessionRow]) -> dict[int, int]:
     values = {
         "ids": [session.span_id for session in sessions],
         "since": min(session.start_ns for session in sessions),
+        "files_since": min(session.start_ns for session in sessions) - most_moved(source),
     }
     chosen = source.dialect.is_in("session_id", "$ids")
     sql = f"""
         SELECT session_id, max(at_ns) AS at_ns FROM (
             SELECT session_id, coalesce(end_ns, start_ns) AS at_ns FROM spans
-            WHERE {chosen} AND start_ns >= $since
+            WHERE {chosen} AND start_ns >= $since AND recorded_start_ns >= $files_since
             UNION ALL
             SELECT session_id, time_ns AS at_ns FROM events WHERE {chosen} AND time_ns >= $since
         ) AS signs GROUP BY session_id"""

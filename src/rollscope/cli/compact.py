@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rollscope.store.sealer import Sealer
     from rollscope.store.upkeep import Removal, Sizes
 
-__all__ = ["CompactCommand"]
+__all__ = ["CompactCommand", "Compaction"]
 
 _DAY_NS: Final = 86_400_000_000_000
 _GB: Final = 1_000_000_000

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rollscope.store.sealer import Progress
 
-__all__ = ["RunsCommand"]
+__all__ = ["RunList", "RunRow", "RunsCommand"]
 
 _READ_BYTES: Final = 64_000_000
 """How much of logs that nobody has read yet is read to count what is in them, the newest runs

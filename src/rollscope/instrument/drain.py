@@ -110,11 +110,13 @@ class Drain:
             if self._header.parent is not None and self._buffers.is_empty():
                 return  # a forked child may never record, or be about to become another program
             self._put(self._batch(header=self._header), Importance.VITAL, {})
-        self._drain_rows()
-        self._pack_announcements()
-        if self._is_unmarked:
-            self._is_unmarked = False
-            self._put(self._batch(drained=True), Importance.OWNER, {})
+        ends = self._drain_rows()
+        try:
+            starts = self._announce()
+        except BaseException:
+            self._pack_rows(ends)
+            raise
+        self._pack_marked(ends, starts)
         with guarded("packing payloads"):
             self._pack_payloads()
         with guarded("packing late facts"):
@@ -133,11 +135,13 @@ class Drain:
         not pile up for the garbage collector.
         """
         if self._number:
-            self._drain_rows()
+            self._pack_rows(self._drain_rows())
 
-    def _drain_rows(self) -> None:
+    def _drain_rows(self) -> list[Any]:
+        """Pack what has been recorded, but for the last rows, which are given back."""
         rows = self._buffers.rows
         until = len(rows)
+        last: list[Any] = []
         while until > 0:
             taken = rows[: min(until, _TAKE_ROWS * ROW)]
             del rows[: len(taken)]
@@ -145,7 +149,9 @@ class Drain:
             for number, piece in enumerate(_slices(taken)):
                 if number and len(rows) < _RUSH_ROWS * ROW:
                     time.sleep(_STEP_ASIDE_S)
-                self._pack_rows(self._thin_out(piece))
+                self._pack_rows(last)
+                last = self._thin_out(piece)
+        return last
 
     def _thin_out(self, rows: list[Any]) -> list[Any]:
         """Give up the less important rows while more wait than the memory bound leaves room for.
@@ -168,8 +174,8 @@ class Drain:
                 self._outbox.count_drop(count_held(held), "overload")
         return kept
 
-    def _pack_announcements(self) -> None:
-        """Write a start record for each span that is open and has none yet."""
+    def _announce(self) -> list[Any]:
+        """Give a start record for each span that is open and has none yet."""
         announced: set[int] = set()
         rows: list[Any] = []
         for span in list(self._buffers.open.values()):
@@ -182,25 +188,43 @@ class Drain:
                     time.sleep(_STEP_ASIDE_S)
         # A span whose end is lost stays out of the next list of open spans, and so is found out.
         self._announced = announced
-        for piece in _slices(rows):
-            time.sleep(_STEP_ASIDE_S)
-            self._pack_rows(piece)
+        return rows
 
-    def _pack_rows(self, rows: list[Any]) -> None:
+    def _pack_marked(self, ends: list[Any], starts: list[Any]) -> None:
+        """Pack the last rows and the announcements, and with them the mark of a full drain."""
+        if len(ends) + len(starts) <= _CALM_SLICE_ROWS * ROW:
+            pieces = [ends + starts]  # one frame less
+        else:
+            pieces = [ends, *_slices(starts)]
+        for number, piece in enumerate(pieces, 1):
+            if number > 1:
+                time.sleep(_STEP_ASIDE_S)
+            self._pack_rows(piece, is_last=number == len(pieces))
+        if self._is_unmarked:
+            self._put(self._batch(drained=True), Importance.OWNER, {})
+            self._is_unmarked = False
+
+    def _pack_rows(self, rows: list[Any], *, is_last: bool = False) -> None:
         """Pack rows into one frame, or one per importance while the sink is behind."""
         if self._outbox.is_behind:
             for importance, part in _by_importance(rows).items():
                 self._pack_columns(part, importance)
         elif rows:
-            self._pack_columns(rows, max(map(importance_of, set(rows[WHAT::ROW]))))
+            importance = max(map(importance_of, set(rows[WHAT::ROW])))
+            self._pack_columns(rows, importance, is_last=is_last)
 
-    def _pack_columns(self, rows: list[Any], importance: Importance) -> None:
+    def _pack_columns(
+        self, rows: list[Any], importance: Importance, *, is_last: bool = False
+    ) -> None:
         held = (bytes(rows[WHAT::ROW]), bytes(rows[STATUS::ROW]))
         self._is_unmarked = True
         try:
             columns = encode_rows(rows, self._settings.attr_max_bytes)
+            if len(columns.attrs) > self._outbox.room_bytes() and self._pack_apart(rows):
+                return
             if len(columns.attrs) <= _FRAME_BYTES or len(rows) == ROW:
-                self._put(self._batch(spans=columns), importance, held)
+                self._put(self._batch(spans=columns, drained=is_last), importance, held)
+                self._is_unmarked = not is_last
                 return
         except Exception:
             self._outbox.count_drop(count_held(held), "not_encodable")
@@ -209,7 +233,16 @@ class Drain:
             return
         middle = len(rows) // ROW // 2 * ROW
         self._pack_columns(rows[:middle], importance)
-        self._pack_columns(rows[middle:], importance)
+        self._pack_columns(rows[middle:], importance, is_last=is_last)
+
+    def _pack_apart(self, rows: list[Any]) -> bool:
+        """Pack rows by their importance, if they differ: what does not fit is dropped by frames."""
+        parts = _by_importance(rows)
+        if len(parts) == 1:
+            return False
+        for importance, part in parts.items():
+            self._pack_columns(part, importance)
+        return True
 
     def _take(self, what: str, items: list[Any]) -> list[Any]:
         """Take everything that waits, or the latest of it if that is too much."""

@@ -42,11 +42,18 @@ class Dialect(Protocol):
         """Read one attribute as a number, the key being bound."""
 
 
+_USUAL_RANKS: Final = (50, 95, 99)
+
+
 class _DuckDB:
     name = "duckdb"
 
     def rank(self, value: str, percent: int) -> str:
-        return f"quantile_disc({value}, {percent / 100})"
+        if percent not in _USUAL_RANKS:
+            return f"quantile_disc({value}, {percent / 100})"
+        # Asked for together, all are found in one go, and the values are kept once.
+        shares = ", ".join(str(usual / 100) for usual in _USUAL_RANKS)
+        return f"quantile_disc({value}, [{shares}])[{_USUAL_RANKS.index(percent) + 1}]"
 
     def arg_max(self, value: str, *order: str) -> str:
         return f"arg_max({value}, row({', '.join(order)})) FILTER (WHERE {value} IS NOT NULL)"

@@ -35,7 +35,7 @@ class RunStore:
         run: Path,
         *,
         threads: int | None = None,
-        memory_mb: int = 512,
+        memory_mb: int = 600,
         now_ns: int | None = None,
         progress: Progress | None = None,
     ) -> None:

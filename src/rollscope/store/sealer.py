@@ -35,6 +35,8 @@ _WORTH_SEALING: Final = 20_000
 _MOST_UNSEALED: Final = 8 * SEAL_ROWS
 """Where following stops if segments cannot be written: memory is not for keeping runs."""
 _RETRY_S: Final = 30.0
+_MUCH_BYTES: Final = 64 * 1024 * 1024
+"""Of logs, from which on speed counts for more than memory given back at once."""
 _CLOCKS_EVERY_S: Final = 5.0
 
 Progress = Callable[[int, int], None]
@@ -153,6 +155,9 @@ class Sealer:
 
     def poll(self, progress: Progress | None = None) -> bool:
         """Take in what was added to the logs; say whether there was anything."""
+        done, total = self.intake.total_bytes()
+        if total - done < _MUCH_BYTES:
+            return self._poll(progress)
         with _quick_memory():
             return self._poll(progress)
 
@@ -203,8 +208,7 @@ class Sealer:
         """
         if self.shelf is None or time.monotonic() < self._retry_at:
             return False
-        with _quick_memory():
-            return self._seal(self.shelf)
+        return self._seal(self.shelf)
 
     def _seal(self, shelf: Shelf) -> bool:
         written: list[Segment] = []

@@ -296,7 +296,7 @@ def test_frames_are_sorted_by_importance_only_while_the_sink_is_behind() -> None
 
     record_some()
     bench.drain.run()
-    _, mixed, _ = bench.outbox.parcels
+    _, mixed = bench.outbox.parcels
     assert mixed.importance is Importance.OWNER
     assert mixed.contents == {
         "event": 1,
@@ -310,12 +310,28 @@ def test_frames_are_sorted_by_importance_only_while_the_sink_is_behind() -> None
     bench.outbox.behind = True
     record_some()
     bench.drain.run()
-    by_importance = {parcel.importance: parcel.contents for parcel in bench.outbox.parcels[3:-1]}
+    by_importance = {parcel.importance: parcel.contents for parcel in bench.outbox.parcels[2:-1]}
     assert by_importance == {
         Importance.ORDINARY: {"event": 1, "span": 1, "state": 1},
         Importance.PHASE: {"phase": 1},
         Importance.OWNER: {"session": 1, "task": 1, "step": 1},
     }
+
+
+def test_a_session_does_not_share_a_frame_that_may_be_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    bench.run()
+    monkeypatch.setattr(bench.outbox, "room_bytes", lambda: 100_000)
+    for _ in range(150):
+        bench.close(bench.open("s", text="x" * 1000))
+    with bench.types.new_session(0, None, None, None, {}):
+        pass
+    before = len(bench.outbox.parcels)
+    bench.run()
+    contents = [parcel.contents for parcel in bench.outbox.parcels[before:]]
+    assert {"session": 1} in contents
 
 
 def test_a_full_drain_says_that_all_open_spans_are_announced() -> None:
@@ -326,10 +342,10 @@ def test_a_full_drain_says_that_all_open_spans_are_announced() -> None:
     bench.drain.run_rows()
     assert not any(batch.drained for batch in bench.batches())
     bench.run()
-    *_, announced, marked = [b for b in bench.batches() if b.spans is not None or b.drained]
+    *_, announced = [batch for batch in bench.batches() if batch.spans is not None]
     assert announced.spans is not None
     assert announced.spans.names == ["outer"]
-    assert marked.drained
+    assert announced.drained
     frames = len(bench.outbox.parcels)
     bench.run()
     assert not any(batch.drained for batch in bench.batches()[frames:])  # nothing to say

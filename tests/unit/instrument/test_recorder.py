@@ -122,14 +122,14 @@ def test_a_fault_in_one_drain_does_not_end_the_writing(
 
     monkeypatch.delenv("ROLLSCOPE_RAISE")
     faults = [RuntimeError("once"), MemoryError()]
-    pack = Drain._pack_announcements
+    announce = Drain._announce
 
-    def fail_at_first(drain: Drain) -> None:
+    def fail_at_first(drain: Drain) -> list[object]:
         if faults:
             raise faults.pop()
-        pack(drain)
+        return announce(drain)
 
-    monkeypatch.setattr(Drain, "_pack_announcements", fail_at_first)
+    monkeypatch.setattr(Drain, "_announce", fail_at_first)
     with capture() as run:
         for number in range(4):
             with rs.span(f"s{number}"):

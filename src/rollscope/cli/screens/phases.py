@@ -15,7 +15,7 @@ from rollscope.cli.terminal.tables import Column, Screen
 from rollscope.errors import CommandError
 from rollscope.model.refs import span_hex
 
-__all__ = ["PhaseStory", "one_phase", "phases_screen"]
+__all__ = ["Bin", "PhaseStory", "one_phase", "phases_screen"]
 
 _BAR: Final = 8
 _PER_DECADE: Final = 4
