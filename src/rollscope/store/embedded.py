@@ -77,6 +77,7 @@ class RunStore:
     def close(self) -> None:
         """Leave, and seal what is worth it for the next reader."""
         with self._lock:
+            self._sealer.finish()
             if self._sealer.unsealed_rows >= _WORTH_KEEPING:
                 self._sealer.seal()
             self._connection.close()
@@ -103,6 +104,7 @@ class RunStore:
         """Write what is in memory to disk; False if that is not possible now."""
         with self._lock:
             done = self._sealer.seal()
+            self._sealer.poll()  # another reader may have been faster, and ours start anew
             self._show()
             return done
 

@@ -93,8 +93,12 @@ class Shelf:
             return Loaded(manifest, state, problems)
         return Loaded(Manifest(number=max(numbers, default=0)), IntakeState(), problems)
 
-    def publish(self, manifest: Manifest, state: IntakeState) -> bool:
+    def publish(self, manifest: Manifest, state: IntakeState | bytes) -> bool:
         """Make a manifest the newest; False if another reader was faster.
+
+        Args:
+            manifest: The manifest, with the next number.
+            state: How far the logs have been taken in; encoded, or not yet.
 
         Raises:
             OSError: It cannot be written.
@@ -104,7 +108,8 @@ class Shelf:
         manifest.made_ns = time.time_ns()
         draft = self.folder / f"{token}.tmp"
         try:
-            _write(self.folder / manifest.state, msgspec.msgpack.encode(state))
+            encoded = state if isinstance(state, bytes) else msgspec.msgpack.encode(state)
+            _write(self.folder / manifest.state, encoded)
             _write(draft, msgspec.json.encode(manifest))
             os.link(draft, self._manifest_path(manifest.number))
         except FileExistsError:

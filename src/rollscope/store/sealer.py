@@ -22,7 +22,8 @@ from rollscope.store.clocks import (
 from rollscope.store.intake import Intake, IntakeState
 from rollscope.store.manifest import Manifest, Shelf
 from rollscope.store.schema import SEGMENT_SCHEMA, TABLES, empty_table
-from rollscope.store.segments import Segment, is_sound, write_segment
+from rollscope.store.sealing import Sealing
+from rollscope.store.segments import Segment, is_sound
 
 __all__ = ["Progress", "Sealer", "find_shelf"]
 
@@ -74,6 +75,10 @@ class Sealer:
         self.manifest = Manifest(number=0)
         self.intake = Intake(run)
         self.tail: dict[str, list[pa.Table]] = {}
+        """Rows that are in memory only."""
+        self.frozen: dict[str, list[pa.Table]] = {}
+        """Rows that are being sealed."""
+        self._sealing: Sealing | None = None
         self.clock_bounds: ClockBounds = {}
         self._last_seal = time.monotonic()
         self._retry_at = 0.0
@@ -83,6 +88,7 @@ class Sealer:
     def _load(self) -> None:
         """Start from the newest manifest, or from the beginning of the logs."""
         self.tail = {name: [] for name in TABLES}
+        self.frozen = {name: [] for name in TABLES}
         state = IntakeState()
         if self.shelf is not None:
             loaded = self.shelf.load()
@@ -151,18 +157,32 @@ class Sealer:
     @property
     def unsealed_rows(self) -> int:
         """How many spans are in memory and not in a segment."""
-        return sum(table.num_rows for table in self.tail["spans"])
+        return sum(table.num_rows for table in (*self.frozen["spans"], *self.tail["spans"]))
 
     def poll(self, progress: Progress | None = None) -> bool:
         """Take in what was added to the logs; say whether there was anything."""
         done, total = self.intake.total_bytes()
         if total - done < _MUCH_BYTES:
-            return self._poll(progress)
+            return self._poll(progress, seal=self._seal_now_or_beside)
+        self.finish()
         with _quick_memory():
-            return self._poll(progress)
+            return self._poll(progress, seal=self.seal)
 
-    def _poll(self, progress: Progress | None) -> bool:
-        if self.shelf is not None and self.shelf.newest() > self.manifest.number:
+    def _seal_now_or_beside(self) -> bool:
+        """Seal without keeping anybody waiting, unless there is too much in memory for that."""
+        if self._sealing is not None and sum(t.num_rows for t in self.tail["spans"]) >= SEAL_ROWS:
+            self.finish()
+        self._seal_beside()
+        return self._sealing is not None
+
+    def _poll(self, progress: Progress | None, seal: Callable[[], bool]) -> bool:
+        if self._sealing is not None and self._sealing.is_done:
+            self.finish()
+        if (
+            self.shelf is not None
+            and self._sealing is None
+            and self.shelf.newest() > self.manifest.number
+        ):
             self._load()
         found = False
         if self.unsealed_rows > _MOST_UNSEALED and not self.seal():
@@ -177,21 +197,21 @@ class Sealer:
                 if progress is not None:
                     progress(*intake.total_bytes())
                 is_full = self.unsealed_rows >= SEAL_ROWS
-                is_stuck = is_full and not self.seal() and self.unsealed_rows > _MOST_UNSEALED
+                is_stuck = is_full and not seal() and self.unsealed_rows > _MOST_UNSEALED
                 if is_stuck or self.intake is not intake:
                     break
         is_small = self.unsealed_rows < _WORTH_SEALING
         if found and (is_small or time.monotonic() - self._clocks_at > _CLOCKS_EVERY_S):
             self._bound_clocks()
         is_due = time.monotonic() - self._last_seal > _SEAL_AFTER_S
-        if is_due and self.unsealed_rows >= _WORTH_SEALING:
-            self.seal()
+        if is_due and self._sealing is None and self.unsealed_rows >= _WORTH_SEALING:
+            seal()
         return found
 
     def _bound_clocks(self) -> None:
         """Learn of the hosts' clocks from what is in memory: causes and effects, side by side."""
         self._clocks_at = time.monotonic()
-        spans = [*self.tail["spans"], self.intake.open_rows()]
+        spans = [*self.frozen["spans"], *self.tail["spans"], self.intake.open_rows()]
         found = find_bounds(spans, self.tail["facts"], self.intake.host_of)
         for later, befores in found.items():
             for earlier, least in befores.items():
@@ -206,39 +226,57 @@ class Sealer:
 
         If another reader has sealed meanwhile, its work is taken over and ours thrown away.
         """
-        if self.shelf is None or time.monotonic() < self._retry_at:
+        self.finish()
+        sealing = self._begin()
+        if sealing is None:
             return False
-        return self._seal(self.shelf)
+        sealing.run()
+        return self._conclude(sealing)
 
-    def _seal(self, shelf: Shelf) -> bool:
-        written: list[Segment] = []
-        folder = shelf.folder
+    def _seal_beside(self) -> None:
+        """Seal in the background, while the run is followed on."""
+        if self._sealing is None:
+            self._sealing = self._begin()
+            if self._sealing is not None:
+                self._sealing.start()
+
+    def finish(self) -> None:
+        """Wait for what is being sealed in the background."""
+        if self._sealing is not None:
+            self._sealing.wait()
+            self._conclude(self._sealing)
+
+    def _begin(self) -> Sealing | None:
+        if self.shelf is None or time.monotonic() < self._retry_at:
+            return None
         self._bound_clocks()
-        try:
-            for name, tables in self.tail.items():
-                if tables:
-                    written.append(write_segment(folder, name, tables))
-            following = msgspec.structs.replace(
-                self.manifest,
-                number=self.manifest.number + 1,
-                schema=SEGMENT_SCHEMA,
-                segments=[*self.manifest.segments, *written],
-                clock_bounds=self.clock_bounds,
-            )
-            was_first = shelf.publish(following, self.intake.to_state())
-        except OSError as error:
-            shelf.discard(written)
+        following = msgspec.structs.replace(
+            self.manifest,
+            number=self.manifest.number + 1,
+            schema=SEGMENT_SCHEMA,
+            clock_bounds=self.clock_bounds,
+        )
+        self.frozen, self.tail = self.tail, {name: [] for name in TABLES}
+        # Encoded at once, since what it holds goes on changing.
+        state = msgspec.msgpack.encode(self.intake.to_state())
+        return Sealing(self.shelf, following, self.frozen, state)
+
+    def _conclude(self, sealing: Sealing) -> bool:
+        assert self.shelf is not None  # noqa: S101
+        self._sealing = None
+        frozen, self.frozen = self.frozen, {name: [] for name in TABLES}
+        if sealing.error is not None:
+            self.tail = {name: frozen[name] + self.tail[name] for name in TABLES}
             self._retry_at = time.monotonic() + _RETRY_S
-            self._tell(f"segments cannot be written to {folder}: {error.strerror or error}")
+            why = sealing.error.strerror or sealing.error
+            self._tell(f"segments cannot be written to {self.shelf.folder}: {why}")
             return False
         self._last_seal = time.monotonic()
-        if not was_first:
-            shelf.discard(written)
+        if not sealing.was_first:
             self._load()
             return True
-        self.manifest = following
-        self.tail = {name: [] for name in TABLES}
-        shelf.sweep()
+        self.manifest = sealing.manifest
+        self.shelf.sweep()
         return True
 
     def replace(self, segments: list[Segment], *, removed_rows: int = 0) -> bool:
@@ -263,12 +301,11 @@ class Sealer:
 
     def tail_table(self, name: str) -> pa.Table:
         """Give the rows of a table that are not sealed yet."""
-        tables = self.tail[name]
-        if not tables:
-            return empty_table(name)
-        if len(tables) > 1:
-            self.tail[name] = tables = [pa.concat_tables(tables).unify_dictionaries()]
-        return tables[0]
+        for rows in (self.frozen, self.tail):
+            if len(rows[name]) > 1:
+                rows[name] = [pa.concat_tables(rows[name]).unify_dictionaries()]
+        tables = [*self.frozen[name], *self.tail[name]]
+        return pa.concat_tables(tables).unify_dictionaries() if tables else empty_table(name)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rollscope.store import sealer as module
+from rollscope.store import sealing
 from rollscope.store.manifest import Shelf
 from rollscope.store.sealer import Sealer, find_shelf
 from tests.builders import make_batch, make_header, make_row, span_batch, write_log
@@ -116,6 +117,7 @@ def test_a_full_segment_is_sealed_while_reading_on(
 ) -> None:
     monkeypatch.setattr("rollscope.store.intake._CHUNK_BYTES", 1)
     monkeypatch.setattr(module, "SEAL_ROWS", 2)
+    monkeypatch.setattr(module, "_MUCH_BYTES", 0)
     sealer = sealer_of(run)
     told: list[tuple[int, int]] = []
     sealer.poll(lambda done, total: told.append((done, total)))
@@ -123,6 +125,35 @@ def test_a_full_segment_is_sealed_while_reading_on(
     assert sealer.unsealed_rows == 1
     assert told == sorted(told)
     assert told[-1][0] == told[-1][1]
+
+
+def test_a_live_run_is_sealed_beside_and_every_row_stays_in_sight(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollscope.store.intake._CHUNK_BYTES", 1)
+    monkeypatch.setattr(module, "SEAL_ROWS", 2)
+    sealer = sealer_of(run)
+    for _ in range(3):
+        sealer.poll()
+        assert rows_of(sealer) == [1001, 1002, 1003, 1004, 1005]
+    sealer.finish()
+    assert rows_of(sealer) == [1001, 1002, 1003, 1004, 1005]
+    assert sum(segment.rows for segment in sealer.manifest.segments) >= 2
+    assert rows_of(sealer_of(run)) == rows_of(sealer_of(run))
+
+
+def test_what_could_not_be_sealed_beside_stays_in_memory(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SEAL_ROWS", 2)
+    monkeypatch.setattr(
+        sealing, "write_segment", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "gone"))
+    )
+    sealer = sealer_of(run)
+    sealer.poll()
+    sealer.finish()
+    assert rows_of(sealer) == [1001, 1002, 1003, 1004, 1005]
+    assert "gone" in sealer.problems[0]
 
 
 def test_a_shelf_that_cannot_be_written_is_told_and_tried_again(
@@ -135,7 +166,7 @@ def test_a_shelf_that_cannot_be_written_is_told_and_tried_again(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_segment", fail)
+        patch.setattr(sealing, "write_segment", fail)
         assert not sealer.seal()
         assert not sealer.seal()
     assert len(sealer.problems) == 1
@@ -153,9 +184,10 @@ def test_reading_stops_when_memory_is_full_and_goes_on_when_there_is_room(
     monkeypatch.setattr("rollscope.store.intake._CHUNK_BYTES", 1)
     monkeypatch.setattr(module, "SEAL_ROWS", 1)
     monkeypatch.setattr(module, "_MOST_UNSEALED", 2)
+    monkeypatch.setattr(module, "_MUCH_BYTES", 0)
     sealer = sealer_of(run)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_segment", lambda *_: (_ for _ in ()).throw(OSError("full")))
+        patch.setattr(sealing, "write_segment", lambda *_: (_ for _ in ()).throw(OSError("full")))
         sealer.poll()
         sealer.poll()
         assert sealer.unsealed_rows == 3
