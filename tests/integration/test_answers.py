@@ -13,8 +13,9 @@ from rollscope.analysis.changes import changes
 from rollscope.analysis.compare import compare
 from rollscope.analysis.differs import differences
 from rollscope.analysis.eta import Eta, estimate_end
-from rollscope.analysis.filters import matches, parse_filter
+from rollscope.analysis.filters import parse_filter
 from rollscope.analysis.hotspots import Hotspots
+from rollscope.analysis.matching import matches
 from rollscope.analysis.ranks import median
 from rollscope.analysis.rows import SessionRow, SpanRow, StepFacts
 from rollscope.analysis.rules import LoopStall

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from rollscope.analysis.changes import changes
 from rollscope.analysis.compare import compare
 from rollscope.analysis.differs import differences
-from rollscope.analysis.filters import Filter, FilterError, matches, parse_filter
+from rollscope.analysis.filters import Filter, FilterError, parse_filter
 from rollscope.analysis.hotspots import PathTotal, hotspots
 from rollscope.analysis.intervals import clip, sum_ns, union_ns
+from rollscope.analysis.matching import matches
 from rollscope.analysis.rows import EventRow, ProcessRow, SessionRow, SpanRow
 from rollscope.analysis.staleness import LagHistogram, lag_histogram, staleness
 from rollscope.analysis.statistics import (

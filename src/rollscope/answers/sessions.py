@@ -4,7 +4,8 @@ from typing import Final
 
 import msgspec
 
-from rollscope.analysis.filters import matches, parse_filter
+from rollscope.analysis.filters import parse_filter
+from rollscope.analysis.matching import matches
 from rollscope.analysis.rows import SessionRow, SpanRow
 from rollscope.analysis.sessions import session_times
 from rollscope.answers.filtering import Condition, to_condition

@@ -1,5 +1,7 @@
 """The embedded store: one run, read with DuckDB over sealed segments and the fresh tail."""
 
+import os
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -55,6 +57,8 @@ class RunStore:
         self._sealer = Sealer(run, find_shelf(run))
         self._connection = duckdb.connect(":memory:")
         self._run(f"SET memory_limit = '{int(memory_mb)}MB'")
+        spill = Path(tempfile.gettempdir(), f"rollscope-{os.getpid()}")  # made when it is needed
+        self._run(f"SET temp_directory = {_quote(str(spill))}")
         self._run("SET preserve_insertion_order = false")
         self._run("SET parquet_metadata_cache = true")
         if threads is not None:

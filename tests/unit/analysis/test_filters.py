@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rollscope.analysis.filters import FIELDS, FilterError, matches, parse_filter
+from rollscope.analysis.filters import FIELDS, FilterError, parse_filter
+from rollscope.analysis.matching import matches
 from rollscope.analysis.rows import ProcessRow, SessionRow, SpanRow
 from rollscope.model.kinds import Kind, Outcome, Status
 
