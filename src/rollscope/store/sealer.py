@@ -163,10 +163,10 @@ class Sealer:
         """Take in what was added to the logs; say whether there was anything."""
         done, total = self.intake.total_bytes()
         if total - done < _MUCH_BYTES:
-            return self._poll(progress, seal=self._seal_now_or_beside)
+            return self._poll(progress, self._seal_now_or_beside, SEAL_ROWS // 2)
         self.finish()
         with _quick_memory():
-            return self._poll(progress, seal=self.seal)
+            return self._poll(progress, self.seal, SEAL_ROWS)
 
     def _seal_now_or_beside(self) -> bool:
         """Seal without keeping anybody waiting, unless there is too much in memory for that."""
@@ -175,7 +175,7 @@ class Sealer:
         self._seal_beside()
         return self._sealing is not None
 
-    def _poll(self, progress: Progress | None, seal: Callable[[], bool]) -> bool:
+    def _poll(self, progress: Progress | None, seal: Callable[[], bool], full_rows: int) -> bool:
         if self._sealing is not None and self._sealing.is_done:
             self.finish()
         if (
@@ -196,7 +196,7 @@ class Sealer:
                     self.tail[name] += tables
                 if progress is not None:
                     progress(*intake.total_bytes())
-                is_full = self.unsealed_rows >= SEAL_ROWS
+                is_full = self.unsealed_rows >= full_rows
                 is_stuck = is_full and not seal() and self.unsealed_rows > _MOST_UNSEALED
                 if is_stuck or self.intake is not intake:
                     break
