@@ -338,7 +338,7 @@ _WRITER = """
             sys.stdin.readline()
 """
 _WATCHER = """
-    import json, resource, sys, time
+    import json, sys, time
     from pathlib import Path
     from rollscope.store.embedded import RunStore
 
@@ -355,7 +355,9 @@ _WATCHER = """
             lags.append(time.time_ns() - row["latest"])
             statuses.add(row["hangs"])
         time.sleep(0.05)
-    peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Not ru_maxrss: that counts what the program had that started this one.
+    status = Path("/proc/self/status").read_text()
+    peak_kb = int(status.split("VmHWM:")[1].split()[0])
     print(json.dumps([max(lags) / 1e9, len(lags), sorted(statuses), peak_kb]), flush=True)
     for line in sys.stdin:
         store.refresh()
