@@ -1,6 +1,7 @@
 """The span rows of some batches of one process, in columns, before anything is made of them."""
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -134,8 +135,8 @@ class RawRows:
 
 
 def _check_scopes(scopes: list[ScopeRow]) -> None:
-    if not all(len(scope[0]) == 16 and 0 <= (scope[4] or 0) < 2**64 for scope in scopes):
-        raise FrameError("a frame holds a trace or session id that is none")
+    if set(map(len, map(itemgetter(0), scopes))) - {16}:
+        raise FrameError("a frame holds a trace id that is none")
 
 
 def _split_attrs(columns: SpanColumns, size: int) -> Sequence[msgspec.Raw | bytes]:
