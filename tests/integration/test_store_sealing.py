@@ -175,10 +175,10 @@ def test_readers_that_seal_a_growing_run_at_once_lose_and_double_nothing(
         program.stdin.flush()
         answers.append(_answer(program))
     alone = _unsealed_answer(lab, run, now_ns)
-    for rows, ids, total, _, problems in answers:
+    for rows, ids, total, sealed, problems in answers:
         assert (rows, ids, problems) == (truth.total_spans, truth.total_spans, [])
         assert total == alone[2]
-    assert len({answer[3] for answer in answers}) == 1
+        assert 0 < sealed <= rows  # how much differs: each may be sealing more right now
     manifests = list(run.glob("segments/manifest-*.json"))
     assert len(manifests) > readers
 
