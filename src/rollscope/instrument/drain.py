@@ -200,15 +200,14 @@ class Drain:
             if number > 1:
                 time.sleep(_STEP_ASIDE_S)
             self._pack_rows(piece, is_last=number == len(pieces))
-        if self._is_unmarked:
+        if self._is_unmarked and not self._outbox.is_behind:
             self._put(self._batch(drained=True), Importance.OWNER, {})
             self._is_unmarked = False
 
     def _pack_rows(self, rows: list[Any], *, is_last: bool = False) -> None:
         """Pack rows into one frame, or one per importance while the sink is behind."""
         if self._outbox.is_behind:
-            for importance, part in _by_importance(rows).items():
-                self._pack_columns(part, importance)
+            self._pack_parts(rows, is_last=is_last)
         elif rows:
             importance = max(map(importance_of, set(rows[WHAT::ROW])))
             self._pack_columns(rows, importance, is_last=is_last)
@@ -220,7 +219,9 @@ class Drain:
         self._is_unmarked = True
         try:
             columns = encode_rows(rows, self._settings.attr_max_bytes)
-            if len(columns.attrs) > self._outbox.room_bytes() and self._pack_apart(rows):
+            if len(columns.attrs) > self._outbox.room_bytes() and self._is_mixed(rows):
+                # What does not fit is dropped by frames, so each holds one importance.
+                self._pack_parts(rows, is_last=is_last)
                 return
             if len(columns.attrs) <= _FRAME_BYTES or len(rows) == ROW:
                 self._put(self._batch(spans=columns, drained=is_last), importance, held)
@@ -235,14 +236,15 @@ class Drain:
         self._pack_columns(rows[:middle], importance)
         self._pack_columns(rows[middle:], importance, is_last=is_last)
 
-    def _pack_apart(self, rows: list[Any]) -> bool:
-        """Pack rows by their importance, if they differ: what does not fit is dropped by frames."""
-        parts = _by_importance(rows)
-        if len(parts) == 1:
-            return False
-        for importance, part in parts.items():
-            self._pack_columns(part, importance)
-        return True
+    def _pack_parts(self, rows: list[Any], *, is_last: bool) -> None:
+        """Pack rows into one frame for each importance."""
+        parts = list(_by_importance(rows).items())
+        for number, (importance, part) in enumerate(parts, 1):
+            self._pack_columns(part, importance, is_last=is_last and number == len(parts))
+
+    @staticmethod
+    def _is_mixed(rows: list[Any]) -> bool:
+        return len(set(map(importance_of, set(rows[WHAT::ROW])))) > 1
 
     def _take(self, what: str, items: list[Any]) -> list[Any]:
         """Take everything that waits, or the latest of it if that is too much."""

@@ -114,8 +114,8 @@ class Recorder:
         self._end = why
         self._pipe.wake()
         wait_until(lambda: self._has_ended, timeout_s)
-        done = self.outbox.close(max(deadline - time.monotonic(), 0.0))
-        if not done or self.outbox.unsent():
+        self.outbox.close(max(deadline - time.monotonic(), 0.0))
+        if self.outbox.unsent():
             tell_once(
                 SINK_TROUBLE,
                 "Rollscope could not write the last %d records of run %r in %g s",

@@ -162,14 +162,15 @@ class RunStore:
         try:
             self._create_views(self._connection)
             self._viewed = viewed
-        except duckdb.IOException as error:
+        except duckdb.Error as error:
             self._viewed = ()
             shelf = self._sealer.shelf
-            if shelf is None or shelf.newest() <= self._sealer.manifest.number:
+            if shelf is not None and shelf.newest() > self._sealer.manifest.number:
+                # Somebody has removed files meanwhile; the newest manifest says what there is now.
+                self._sealer.poll()
+                self._show()
+            elif not self._drop_damaged():
                 raise StoreError(f"the run {self.path} cannot be read: {error}") from error
-            # Somebody has removed files meanwhile; the newest manifest says what there is now.
-            self._sealer.poll()
-            self._show()
 
     def show_in(self, connection: duckdb.DuckDBPyConnection) -> tuple[Path, ...]:
         """Show the run as it is now in a connection of the caller's; give the files it reads."""
