@@ -58,7 +58,7 @@ def test_threads_that_record_faster_than_can_be_encoded_lose_spans_and_not_memor
         from tests.integration.misbehaviour import CountingSink, RssWatch
 
         def record():
-            for at in range(50_000):
+            for at in range(150_000):
                 with rs.span("work", at=at, text="some text"):
                     pass
 
@@ -77,9 +77,9 @@ def test_threads_that_record_faster_than_can_be_encoded_lose_spans_and_not_memor
         """,
     )
 
-    # 400,000 rows that wait take 200 MB.
-    assert figures["growth_mb"] < 150
-    assert figures["spans"] + figures["drops"].get("span.overload", 0) == 400_000
+    # 1,200,000 rows that wait take 600 MB; a slow machine leaves the writer less time.
+    assert figures["growth_mb"] < 300
+    assert figures["spans"] + figures["drops"].get("span.overload", 0) == 1_200_000
 
 
 def test_metrics_that_come_faster_than_they_can_be_added_up_are_counted_as_lost(lab: Lab) -> None:
