@@ -1,6 +1,8 @@
 """How findings are put into words: durations, shares and counts."""
 
-__all__ = ["say_count", "say_ns", "say_share", "say_where"]
+from collections.abc import Iterable
+
+__all__ = ["say_count", "say_names", "say_ns", "say_share", "say_where"]
 
 _MS = 1_000_000
 _SECOND = 1_000 * _MS
@@ -37,6 +39,14 @@ def say_count(count: int, noun: str) -> str:
     """Write a number of things: `1 session`, `3 sessions`, `2 processes`."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{count:,} {noun if count == 1 else plural}"
+
+
+def say_names(names: Iterable[str], at_most: int = 3) -> str:
+    """Write a list of names: `a`, `a and b`, `a, b, c and 4 more`; there has to be one."""
+    listed = list(names)
+    more = [f"{len(listed) - at_most} more"] if len(listed) > at_most else []
+    *most, last = [*listed[:at_most], *more]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def say_where(name: str, detail: str | None) -> str:

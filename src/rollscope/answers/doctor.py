@@ -2,15 +2,16 @@
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from rollscope._version import __version__
-from rollscope.analysis.wording import say_count, say_ns
+from rollscope.analysis.wording import say_count, say_names, say_ns
 from rollscope.answers.source import fetch
 from rollscope.store.embedded import RunStore
 from rollscope.store.run import read_run_file
@@ -26,8 +27,8 @@ _LEAST_FREE_SHARE: Final = 0.02
 _SILENT_BEATS: Final = 3
 _LEAST_SILENT_NS: Final = 15_000_000_000
 _MANY_SPANS: Final = 200_000
-_NAMED: Final = 4
-"""How many processes a sentence names."""
+_join: Final = partial(say_names, at_most=4)
+"""Names processes or files; as many as a sentence bears."""
 
 
 class Severity(StrEnum):
@@ -307,7 +308,7 @@ def _find_ranks(processes: list[_Process]) -> Iterator[Finding]:
             yield Finding(
                 Severity.WARNING,
                 "ranks",
-                f"{role} has ranks up to {max(ranks)}, but {_join(map(str, gaps), 8)} "
+                f"{role} has ranks up to {max(ranks)}, but {say_names(map(str, gaps), 8)} "
                 "recorded nothing.",
                 "See whether they call rollscope.init, with the same run and a directory that is "
                 "the same for all hosts.",
@@ -426,10 +427,3 @@ def _find_empty(run: Path, processes: list[_Process]) -> Iterator[Finding]:
 
 def _sentence(text: str) -> str:
     return text if text.endswith(".") else f"{text}."
-
-
-def _join(names: Iterable[str], at_most: int = _NAMED) -> str:
-    listed = list(names)
-    more = [f"{len(listed) - at_most} more"] if len(listed) > at_most else []
-    *most, last = [*listed[:at_most], *more]
-    return f"{', '.join(most)} and {last}" if most else last

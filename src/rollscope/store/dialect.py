@@ -32,9 +32,6 @@ class Dialect(Protocol):
     def is_in(self, column: str, values: str) -> str:
         """Say that a column is one of the bound list."""
 
-    def text_of(self, number: str) -> str:
-        """Write a number as text."""
-
     def json_text(self, column: str, key: str) -> str:
         """Read one attribute as text, the key being bound."""
 
@@ -61,9 +58,6 @@ class _DuckDB:
     def is_in(self, column: str, values: str) -> str:
         return f"{column} IN (SELECT unnest({values}))"
 
-    def text_of(self, number: str) -> str:
-        return f"CAST({number} AS VARCHAR)"
-
     def json_text(self, column: str, key: str) -> str:
         # A pointer, since a path gives `*` and the empty name another meaning.
         pointer = f"'/' || replace(replace({key}, '~', '~0'), '/', '~1')"
@@ -87,9 +81,6 @@ class _ClickHouse:
 
     def is_in(self, column: str, values: str) -> str:
         return f"{column} IN {values}"
-
-    def text_of(self, number: str) -> str:
-        return f"toString({number})"
 
     def json_text(self, column: str, key: str) -> str:
         # Written again by ClickHouse, a whole floating point number loses its fraction.

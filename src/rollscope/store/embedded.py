@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import duckdb
 import pyarrow as pa
@@ -234,12 +234,6 @@ class RunStore:
             f"SELECT {_present(name, columns)} FROM read_parquet([{', '.join(files)}])"
             for columns, files in alike.items()
         )
-
-    def explain(self, sql: str, **values: Any) -> str:
-        """Say how a query would be run."""
-        with self._lock:
-            rows = self._run(f"EXPLAIN ANALYZE {sql}", values).fetchall()
-        return "\n".join(str(row[-1]) for row in rows)
 
 
 def _narrow(table: pa.Table) -> pa.Table:

@@ -5,7 +5,7 @@ from typing import Final
 
 from rollscope.analysis.rows import ProcessRow, StepFacts
 from rollscope.analysis.rules.case import Case, Evidence, Finding
-from rollscope.analysis.wording import say_count, say_ns
+from rollscope.analysis.wording import say_count, say_names, say_ns
 
 __all__ = ["find_clock", "find_data"]
 
@@ -20,10 +20,10 @@ def find_data(case: Case) -> Finding | None:
     said = []
     if dropped:
         count = sum(process.dropped for process in dropped)
-        said.append(f"{say_count(count, 'record')} dropped on {_join(_places(dropped))}")
+        said.append(f"{say_count(count, 'record')} dropped on {say_names(_places(dropped))}")
     if silent:
         verb = "is" if len(silent) == 1 else "are"
-        said.append(f"{_join(process.title for process in silent)} {verb} silent")
+        said.append(f"{say_names(process.title for process in silent)} {verb} silent")
     if not said:
         return None
     first = (dropped or silent)[0]
@@ -78,10 +78,3 @@ def _touches(process: ProcessRow, facts: StepFacts) -> bool:
 
 def _places(processes: Iterable[ProcessRow]) -> list[str]:
     return sorted({process.host or process.title for process in processes})
-
-
-def _join(names: Iterable[str], at_most: int = 3) -> str:
-    listed = list(names)
-    more = [f"{len(listed) - at_most} more"] if len(listed) > at_most else []
-    *most, last = [*listed[:at_most], *more]
-    return f"{', '.join(most)} and {last}" if most else last
