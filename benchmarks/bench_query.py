@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,8 +18,10 @@ import msgspec
 from bench_store import find_or_make_run
 from reporting import peak_mb, pin_to_one_core, print_table, time_once, time_query, to_json
 
+from rollscope.analysis.rows import SessionRow, SpanRow
+from rollscope.answers.facts import SessionSpans
 from rollscope.answers.hotspots import find_hotspots
-from rollscope.answers.rows import MAYBE_CHARGED, session_rows, span_rows
+from rollscope.answers.rows import MAYBE_CHARGED, session_rows, sessions_with
 from rollscope.answers.scope import StepScope
 from rollscope.answers.session import one_session
 from rollscope.answers.steps import one_step, steps
@@ -29,7 +31,6 @@ from rollscope.model.refs import span_hex
 from rollscope.store.embedded import RunStore
 
 _LANES: Final = 64
-_ONE_SESSION: Final = "SELECT span_id FROM spans WHERE kind = 'session' AND span_id = $id"
 _SECOND: Final = 1_000_000_000
 _PEER_SPANS: Final = 1_000_000
 _PERCENTILES: Final = (50, 90, 99)
@@ -44,6 +45,14 @@ def percentiles_sql(store: RunStore) -> str:
     """Give the question for the percentiles of the durations by name."""
     ranks = ", ".join(f"{store.dialect.rank('duration_ns', p)} AS p{p}" for p in _PERCENTILES)
     return f"SELECT name, count(*) AS spans, {ranks} FROM spans GROUP BY name"  # noqa: S608
+
+
+def session_with_spans(store: RunStore, session_id: int) -> tuple[SessionRow, Sequence[SpanRow]]:
+    """Fetch a session and its spans, as answers do."""
+    (session,) = sessions_with(store, [session_id])
+    spans_of = SessionSpans(store)
+    spans_of.prefetch([session])
+    return session, spans_of(session_id)
 
 
 def list_questions(store: RunStore) -> dict[str, Callable[[], object]]:
@@ -64,10 +73,7 @@ def list_questions(store: RunStore) -> dict[str, Callable[[], object]]:
     return {
         "percentiles by name": lambda: store.query(percentiles_sql(store)),
         f"one second of {_LANES} sessions": lambda: spans_between(store, low, low + _SECOND, lanes),
-        "one session with its spans": lambda: (
-            session_rows(store, "TRUE", among=_ONE_SESSION, id=lanes[0]),
-            span_rows(store, "session_id = $id", id=lanes[0]),
-        ),
+        "one session with its spans": lambda: session_with_spans(store, lanes[0]),
         "all about one session": lambda: one_session(store, span_hex(lanes[0])),
         "what is stuck": lambda: stuck(store),
         "every span without an end": lambda: store.query(

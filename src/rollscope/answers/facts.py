@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from rollscope.analysis.path import SpansOf
 from rollscope.analysis.roles import PUBLISHED_EVENT
@@ -13,12 +16,16 @@ from rollscope.analysis.rows import PhaseTotal, SessionRow, SpanRow, StepFacts
 from rollscope.answers.rows import (
     MAYBE_CHARGED,
     add_tokens,
+    bound_ids,
     charged_extent,
     event_rows,
     extent,
     in_batches,
+    most_moved,
+    one_of,
     process_rows,
     session_rows,
+    sessions_with,
     span_rows,
 )
 from rollscope.answers.source import Source, fetch
@@ -39,7 +46,9 @@ _MOST_FOR_CAPACITY: Final = 100_000
 
 _IN_FLIGHT: Final = """
     SELECT span_id FROM spans
-    WHERE kind = 'session' AND start_ns < $high AND (end_ns IS NULL OR end_ns > $low)"""
+    WHERE kind = 'session' AND start_ns < $high AND (end_ns IS NULL OR end_ns > $low)
+        AND recorded_start_ns < $files_high
+        AND (recorded_end_ns IS NULL OR recorded_end_ns > $files_low)"""
 
 
 class _StepPhase(PhaseTotal, kw_only=True):
@@ -59,19 +68,12 @@ class SessionSpans:
         if not wanted:
             return
         low, high = extent(self._source, wanted)
-        chosen = self._source.dialect.is_in("session_id", "$ids")
+        where = f"{one_of(self._source, 'session_id')} AND recorded_start_ns BETWEEN $low AND $high"
         for ids in in_batches([one.span_id for one in wanted]):
-            self._fetch(
-                ids,
-                f"{chosen} AND recorded_start_ns BETWEEN $low AND $high",
-                ids=ids,
-                low=low,
-                high=high,
-            )
+            self._fetch(ids, where, **bound_ids(ids), low=low, high=high)
 
     def _fetch(self, session_ids: Sequence[int], where: str, **values: Value) -> None:
-        for session_id in session_ids:
-            self._known[session_id] = []
+        self._known |= {session_id: [] for session_id in session_ids}
         for span in span_rows(self._source, where, **values):
             if span.session_id is not None and span.span_id != span.session_id:
                 self._known[span.session_id].append(span)
@@ -79,6 +81,8 @@ class SessionSpans:
     def __call__(self, session_id: int) -> Sequence[SpanRow]:
         """Give the spans of one session, itself not among them."""
         if session_id not in self._known:
+            self.prefetch(sessions_with(self._source, [session_id]))
+        if session_id not in self._known:  # nothing says when it was
             self._fetch([session_id], "session_id = $id", id=session_id)
         return self._known[session_id]
 
@@ -106,6 +110,7 @@ def gather_steps(
     detailed = [span for span in spans if (span.step or 0) >= (outlined_before or 0)] or spans[-1:]
     low = min(span.start_ns for span in detailed)
     high = max(now_ns if span.end_ns is None else span.end_ns for span in detailed)
+    moved_ns = most_moved(source)
     sessions = session_rows(
         source,
         "charged_step BETWEEN $first AND $last"
@@ -115,6 +120,8 @@ def gather_steps(
         last=last,
         low=low,
         high=high,
+        files_low=low - moved_ns,
+        files_high=high + moved_ns,
     )
     add_tokens(source, sessions)
     states = span_rows(
@@ -241,23 +248,26 @@ def _declared_slots(source: Source) -> dict[str, int]:
 def _most_at_once(source: Source) -> dict[str, int]:
     """Give the most sessions that ever ran at once, by pool."""
     sql = f"""
-        WITH recent AS (
-            SELECT coalesce(s.replica, w.title) AS pool, s.start_ns AS start_ns,
-                s.end_ns AS end_ns
-            FROM spans AS s LEFT JOIN processes AS w ON s.process = w.process
-            WHERE s.kind = 'session' ORDER BY start_ns DESC
-            LIMIT {_MOST_FOR_CAPACITY}
-        ), edges AS (
-            SELECT pool, start_ns AS at_ns, 1 AS change FROM recent
-            UNION ALL
-            SELECT pool, end_ns AS at_ns, -1 AS change FROM recent WHERE end_ns IS NOT NULL
-        ), counts AS (
-            SELECT pool, sum(change) OVER (
-                PARTITION BY pool ORDER BY at_ns, change ROWS UNBOUNDED PRECEDING
-            ) AS running FROM edges
-        )
-        SELECT coalesce(pool, '') AS pool, max(running) AS most FROM counts GROUP BY pool"""
-    return {row["pool"]: int(row["most"]) for row in source.query(sql).to_pylist()}
+        SELECT coalesce(s.replica, w.title, '') AS pool, s.start_ns AS start_ns, s.end_ns AS end_ns
+        FROM spans AS s LEFT JOIN processes AS w ON s.process = w.process
+        WHERE s.kind = 'session' ORDER BY start_ns DESC
+        LIMIT {_MOST_FOR_CAPACITY}"""
+    recent = source.query(sql)
+    pools = recent["pool"].combine_chunks().dictionary_encode()
+    numbers = pools.indices.to_numpy()
+    most = {}
+    for number, pool in enumerate(pools.dictionary.to_pylist()):
+        own = recent.filter(pa.array(numbers == number))
+        ends = own["end_ns"].drop_null().to_numpy()
+        most[pool] = _most_overlapping(own["start_ns"].to_numpy(), ends)
+    return most
+
+
+def _most_overlapping(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> int:
+    """Count those that have started and not ended, at each start; what ends just then is over."""
+    starts, ends = np.sort(starts), np.sort(ends)
+    running = np.arange(1, len(starts) + 1) - np.searchsorted(ends, starts, side="right")
+    return int(running.max())
 
 
 class _Around:

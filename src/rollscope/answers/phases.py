@@ -8,7 +8,14 @@ import msgspec
 from rollscope.analysis.intervals import Interval, union_ns
 from rollscope.analysis.ranks import NEEDED_FOR_P95, NEEDED_FOR_P99
 from rollscope.analysis.rows import SessionRow
-from rollscope.answers.rows import MAYBE_CHARGED, charged_extent, extent, in_batches
+from rollscope.answers.rows import (
+    MAYBE_CHARGED,
+    bound_ids,
+    charged_extent,
+    extent,
+    in_batches,
+    one_of,
+)
 from rollscope.answers.scope import StepScope
 from rollscope.answers.source import Source, fetch
 from rollscope.store.dialect import Value
@@ -178,9 +185,10 @@ def phase_unions(
     for ids in in_batches(session_ids):
         sql = f"""
             SELECT session_id, name, start_ns, coalesce(end_ns, $now) AS end_ns FROM phases
-            WHERE {source.dialect.is_in("session_id", "$ids")}
+            WHERE {one_of(source, "session_id")}
                 AND recorded_start_ns BETWEEN $low AND $high"""
-        columns = source.query(sql, ids=ids, now=now_ns, low=low, high=high).to_pydict()
+        values = bound_ids(ids)
+        columns = source.query(sql, **values, now=now_ns, low=low, high=high).to_pydict()
         for session_id, name, start, end in zip(*columns.values(), strict=True):
             intervals.setdefault((session_id, name), []).append((start, end))
     unions: dict[int, dict[str, int]] = {}

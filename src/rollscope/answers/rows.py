@@ -8,21 +8,25 @@ import msgspec
 from rollscope.analysis.rows import EventRow, ProcessRow, SessionRow, SpanRow
 from rollscope.answers.source import Source, fetch
 from rollscope.store.dialect import Value
-from rollscope.store.views import sessions_among
+from rollscope.store.views import Among, sessions_among
 
 __all__ = [
     "MAYBE_CHARGED",
+    "PROCESS_COLUMNS",
     "SESSION_COLUMNS",
     "SPAN_COLUMNS",
     "add_tokens",
+    "bound_ids",
     "charged_extent",
     "event_rows",
     "extent",
     "in_batches",
     "most_moved",
+    "one_of",
     "process_rows",
     "session_attrs",
     "session_rows",
+    "sessions_with",
     "span_rows",
 ]
 
@@ -43,7 +47,7 @@ MAYBE_CHARGED: Final = """
 """The sessions that may count for the steps from `$first` to `$last`: few more than do."""
 
 _EVENT_COLUMNS: Final = "name, time_ns, process, session_id, version"
-_PROCESS_COLUMNS: Final = """
+PROCESS_COLUMNS: Final = """
     process, host, pid, role, rank, started_ns, last_seen_ns, status, heartbeat_ns, offset_ns,
     offset_error_ns, dropped"""
 _VERDICT_FIELDS: Final = ("outcome", "reason", "version_end")
@@ -56,20 +60,40 @@ start."""
 
 
 def session_rows(
-    source: Source, where: str, *, among: str | None = None, **values: Value
+    source: Source, where: str, *, among: str | Among | None = None, **values: Value
 ) -> list[SessionRow]:
     """Give the sessions that a condition of ours holds for, in order of their start.
 
     Args:
         source: The run.
         where: The condition.
-        among: A query of ours for the ids of sessions that come into question, which saves looking
-            at the facts of all others.
+        among: A query of ours for the ids of sessions that come into question, or a condition on
+            ids, which saves looking at the facts of all others.
         values: What both name.
     """
     view = "sessions" if among is None else f"({sessions_among(source.dialect, among)}) AS chosen"
     sql = f"SELECT {SESSION_COLUMNS} FROM {view} WHERE {where} ORDER BY start_ns, session_id"
     return fetch(source, SessionRow, sql, **values)
+
+
+def sessions_with(source: Source, ids: Sequence[int]) -> list[SessionRow]:
+    """Give the sessions with these ids, in order of their start."""
+    found: list[SessionRow] = []
+    for some in in_batches(ids):
+        values = bound_ids(some)
+        found += session_rows(source, "TRUE", among=lambda column: one_of(source, column), **values)
+    return sorted(found, key=lambda row: (row.start_ns, row.span_id))
+
+
+def one_of(source: Source, column: str) -> str:
+    """Give the condition that a column is one of the ids that `bound_ids` binds."""
+    # The range says nothing new, but the engine skips what is out of it, which it does for no list.
+    return f"{column} BETWEEN $lowest AND $highest AND {source.dialect.is_in(column, '$ids')}"
+
+
+def bound_ids(ids: Sequence[int]) -> dict[str, Value]:
+    """Give the values that `one_of` names."""
+    return {"ids": list(ids), "lowest": min(ids), "highest": max(ids)}
 
 
 def span_rows(source: Source, where: str, **values: Value) -> list[SpanRow]:
@@ -86,7 +110,7 @@ def event_rows(source: Source, where: str, **values: Value) -> list[EventRow]:
 
 def process_rows(source: Source) -> list[ProcessRow]:
     """Give every process."""
-    sql = f"SELECT {_PROCESS_COLUMNS} FROM processes ORDER BY started_ns, process"
+    sql = f"SELECT {PROCESS_COLUMNS} FROM processes ORDER BY started_ns, process"
     return fetch(source, ProcessRow, sql)
 
 
@@ -105,11 +129,11 @@ def add_tokens(source: Source, sessions: Sequence[SessionRow]) -> None:
         sql = f"""
             SELECT session_id, sum(tokens_in) AS tokens_in, sum(tokens_out) AS tokens_out
             FROM phases
-            WHERE {source.dialect.is_in("session_id", "$ids")}
+            WHERE {one_of(source, "session_id")}
                 AND (tokens_in IS NOT NULL OR tokens_out IS NOT NULL)
                 AND recorded_start_ns BETWEEN $low AND $high
             GROUP BY session_id"""
-        table = source.query(sql, ids=ids, low=low, high=high)
+        table = source.query(sql, **bound_ids(ids), low=low, high=high)
         for row in table.to_pylist():
             session = silent[row["session_id"]]
             if row["tokens_out"] is not None:
@@ -147,14 +171,14 @@ def session_attrs(source: Source, sessions: Sequence[SessionRow]) -> None:
     by_id = {row.span_id: row for row in sessions}
     decode = msgspec.json.decode
     for ids in in_batches(list(by_id)):
-        chosen = source.dialect.is_in("span_id", "$ids")
+        chosen, values = one_of(source, "span_id"), bound_ids(ids)
         sql = f"SELECT span_id, attrs FROM spans WHERE kind = 'session' AND {chosen}"
-        for row in source.query(sql, ids=ids).to_pylist():
+        for row in source.query(sql, **values).to_pylist():
             by_id[row["span_id"]].attrs = _plain(decode(row["attrs"]))
         sql = f"""
             SELECT span_id, outcome, reason, version_end, facts FROM facts WHERE {chosen}
             ORDER BY time_ns, process, number"""
-        for row in source.query(sql, ids=ids).to_pylist():
+        for row in source.query(sql, **values).to_pylist():
             late = _plain(decode(row["facts"]))
             for field in _VERDICT_FIELDS:
                 if row[field] is not None:  # a verdict, which the row itself tells

@@ -9,7 +9,14 @@ from rollscope.analysis.roles import PUBLISHED_EVENT
 from rollscope.analysis.rows import SessionRow, SpanRow
 from rollscope.analysis.sessions import PhaseTimes, session_times
 from rollscope.analysis.staleness import Versions
-from rollscope.answers.rows import add_tokens, event_rows, session_attrs, session_rows, span_rows
+from rollscope.answers.rows import (
+    SPAN_COLUMNS,
+    add_tokens,
+    event_rows,
+    extent,
+    session_attrs,
+    sessions_with,
+)
 from rollscope.answers.source import Source
 from rollscope.errors import CommandError
 from rollscope.model.refs import span_hex
@@ -26,8 +33,6 @@ __all__ = [
 _ID: Final = re.compile(r"(?:0x)?([0-9a-f]{16})")
 _SAMPLE: Final = re.compile(r"(.+?)(?:#|\s+sample\s+|\s+)(\d+)")
 _MOST_LISTED: Final = 8
-_OF_TASK: Final = "SELECT span_id FROM spans WHERE kind = 'session' AND task_key = $key"
-_OF_ID: Final = "SELECT span_id FROM spans WHERE kind = 'session' AND span_id = $id"
 
 
 class SpanDetail(msgspec.Struct, kw_only=True):
@@ -88,7 +93,7 @@ def find_session(source: Source, given: str) -> int:
         number = int(match[1], 16)
         sql = """
             SELECT coalesce(session_id, span_id) AS session_id FROM spans
-            WHERE (span_id = $id AND kind = 'session') OR (span_id = $id AND session_id IS NOT NULL)
+            WHERE span_id = $id AND (kind = 'session' OR session_id IS NOT NULL)
             LIMIT 1"""
         found = source.query(sql, id=number)["session_id"].to_pylist()
         if found:
@@ -98,7 +103,7 @@ def find_session(source: Source, given: str) -> int:
     match = _SAMPLE.fullmatch(text)
     if match is not None:
         key, sample = match[1], int(match[2])
-    candidates = session_rows(source, "TRUE", among=_OF_TASK, key=key)
+    candidates = _of_task(source, key)
     if sample is not None:
         candidates = [one for one in candidates if one.sample == sample]
     if not candidates:
@@ -111,6 +116,11 @@ def find_session(source: Source, given: str) -> int:
         more = ", …" if len(candidates) > _MOST_LISTED else ""
         raise CommandError(f"{given!r} has {len(candidates)} sessions: {listed}{more}")
     return candidates[-1].span_id
+
+
+def _of_task(source: Source, key: str) -> list[SessionRow]:
+    sql = "SELECT span_id FROM spans WHERE kind = 'session' AND task_key = $key"
+    return sessions_with(source, source.query(sql, key=key)["span_id"].to_pylist())
 
 
 def _similar(source: Source, key: str) -> str:
@@ -134,10 +144,10 @@ def one_session(source: Source, given: str) -> SessionAnswer:
         CommandError: There is no such session, or the name fits several.
     """
     session_id = find_session(source, given)
-    session = session_rows(source, "TRUE", among=_OF_ID, id=session_id)[0]
+    session = sessions_with(source, [session_id])[0]
     add_tokens(source, [session])
     session_attrs(source, [session])
-    spans = span_rows(source, "session_id = $id AND span_id <> $id", id=session_id)
+    spans, attrs = _spans(source, session)
     now_ns = source.now_ns
     times = session_times(session, spans, now_ns)
     versions = Versions(event_rows(source, "name = $name", name=PUBLISHED_EVENT))
@@ -151,7 +161,7 @@ def one_session(source: Source, given: str) -> SessionAnswer:
         lag_start=_lag(versions, first, session.start_ns),
         lag_end=_lag(versions, first, session.end_ns),
         lag_consume=_lag(versions, first, session.consumed_ns),
-        spans=_details(source, session_id, spans),
+        spans=_details(spans, attrs),
         events=_events(source, session_id),
         stacks=_stacks(source, session_id, spans),
         siblings=_siblings(source, session),
@@ -164,13 +174,20 @@ def _lag(versions: Versions, first: int | None, time_ns: int | None) -> int | No
     return versions.lag(first, time_ns)
 
 
-def _details(source: Source, session_id: int, spans: list[SpanRow]) -> list[SpanDetail]:
+def _spans(source: Source, session: SessionRow) -> tuple[list[SpanRow], dict[int, dict[str, Any]]]:
+    """Give the spans below a session in order of their start, and the attributes of each."""
+    low, high = extent(source, [session])
+    sql = f"""
+        SELECT {SPAN_COLUMNS}, attrs FROM spans
+        WHERE session_id = $id AND span_id <> $id AND recorded_start_ns BETWEEN $low AND $high
+        ORDER BY start_ns, span_id"""
+    rows = source.query(sql, id=session.span_id, low=low, high=high).to_pylist()
+    spans = msgspec.convert(rows, list[SpanRow], strict=False)
+    return spans, {row["span_id"]: msgspec.json.decode(row["attrs"]) for row in rows}
+
+
+def _details(spans: list[SpanRow], attrs: dict[int, dict[str, Any]]) -> list[SpanDetail]:
     """Put spans below their parents, siblings in order of their start."""
-    sql = "SELECT span_id, attrs FROM spans WHERE session_id = $id"
-    attrs = {
-        row["span_id"]: msgspec.json.decode(row["attrs"])
-        for row in source.query(sql, id=session_id).to_pylist()
-    }
     known = {span.span_id for span in spans}
     below: dict[int | None, list[SpanRow]] = {}
     for span in spans:
@@ -217,7 +234,7 @@ def _stacks(source: Source, session_id: int, spans: list[SpanRow]) -> list[Stack
 def _siblings(source: Source, session: SessionRow) -> list[SessionRow]:
     if session.task_key is None:
         return []
-    rows = session_rows(source, "TRUE", among=_OF_TASK, key=session.task_key)
+    rows = _of_task(source, session.task_key)
     return [
         one
         for one in rows

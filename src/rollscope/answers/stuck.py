@@ -5,9 +5,9 @@ from typing import Final
 
 import msgspec
 
-from rollscope.analysis.rows import SessionRow, SpanRow
+from rollscope.analysis.rows import ProcessRow, SessionRow, SpanRow
 from rollscope.analysis.stuck import Reference, Stack, StuckRow, judge_sessions, judge_spans
-from rollscope.answers.rows import most_moved, process_rows, span_rows
+from rollscope.answers.rows import PROCESS_COLUMNS, SPAN_COLUMNS, bound_ids, one_of
 from rollscope.answers.source import Source, fetch
 
 __all__ = ["Stuck", "stuck"]
@@ -39,10 +39,10 @@ class _Finished(msgspec.Struct):
 
 def stuck(source: Source) -> Stuck:
     """Judge everything that is open."""
-    spans = span_rows(source, "status = 'open'")
-    sessions = _open_sessions(source)
-    references = _references(source, spans) if spans else {}
-    processes = process_rows(source)
+    processes, titles = _processes(source)
+    spans, sessions = _open(source, processes, titles)
+    moved_ns = max((abs(process.offset_ns) for process in processes), default=0)
+    references = _references(source, spans, moved_ns) if spans else {}
     stacks = _stacks(source, spans)
     rows = judge_sessions(
         [span for span in spans if span.session_id is not None],
@@ -50,7 +50,7 @@ def stuck(source: Source) -> Stuck:
         references,
         now_ns=source.now_ns,
         processes=processes,
-        progress_ns=_progress(source, sessions),
+        progress_ns=_progress(source, sessions, moved_ns),
         stacks=stacks,
     )
     outside = judge_spans(
@@ -70,25 +70,45 @@ def stuck(source: Source) -> Stuck:
     )
 
 
-def _open_sessions(source: Source) -> list[SessionRow]:
+def _processes(source: Source) -> tuple[list[ProcessRow], dict[int, str]]:
+    """Give every process, and how the run calls it."""
+    sql = f"SELECT {PROCESS_COLUMNS}, title FROM processes ORDER BY started_ns, process"
+    rows = source.query(sql).to_pylist()
+    processes = msgspec.convert(rows, list[ProcessRow], strict=False)
+    return processes, {row["process"]: row["title"] for row in rows}
+
+
+def _open(
+    source: Source, processes: list[ProcessRow], titles: Mapping[int, str]
+) -> tuple[list[SpanRow], list[SessionRow]]:
+    """Give the spans that are open, and once more those of them that are sessions."""
     # Straight from the spans: a session that is open has no verdict to look up yet.
-    sql = """
-        SELECT s.span_id AS span_id, s.process AS process, coalesce(w.host, '') AS host,
-            coalesce(s.replica, w.title, '') AS pool, s.task_key AS task_key, s.family AS family,
-            s.group_key AS "group", s.sample AS sample, coalesce(s.attempt, 0) AS attempt,
-            s.step AS step, s.start_ns AS start_ns, s.status AS status,
-            s.version_start AS version_start, s.waited_ns AS waited_ns,
-            s.start_ns + s.deadline_ns AS deadline_ns
-        FROM spans AS s LEFT JOIN processes AS w ON s.process = w.process
-        WHERE s.kind = 'session' AND s.status = 'open'
+    sql = f"""
+        SELECT {SPAN_COLUMNS}, replica, task_key, family, group_key AS "group", sample,
+            coalesce(attempt, 0) AS attempt, version_start, waited_ns,
+            start_ns + deadline_ns AS deadline_ns
+        FROM spans WHERE status = 'open'
         ORDER BY start_ns, span_id"""
-    return fetch(source, SessionRow, sql)
+    rows = source.query(sql).to_pylist()
+    sessions = [row for row in rows if row["kind"] == "session"]
+    # Joined here: a join in the query takes as long as all of the rest.
+    hosts = {process.process: process.host for process in processes}
+    for row in sessions:
+        row["host"] = hosts.get(row["process"], "")
+        replica = row.pop("replica")
+        row["pool"] = titles.get(row["process"], "") if replica is None else replica
+    return (
+        msgspec.convert(rows, list[SpanRow], strict=False),
+        msgspec.convert(sessions, list[SessionRow], strict=False),
+    )
 
 
-def _references(source: Source, spans: list[SpanRow]) -> dict[tuple[str, str | None], Reference]:
+def _references(
+    source: Source, spans: list[SpanRow], moved_ns: int
+) -> dict[tuple[str, str | None], Reference]:
     """Measure finished spans of the names that are open, by detail and without."""
     names = sorted({span.name for span in spans})
-    since_ns = _since(source)
+    since_ns = _since(source, moved_ns)
     ranked = source.dialect.rank("duration_ns", 99)
     found: dict[tuple[str, str | None], Reference] = {}
     for columns in ("name, detail", "name"):
@@ -101,14 +121,12 @@ def _references(source: Source, spans: list[SpanRow]) -> dict[tuple[str, str | N
             SELECT name, {detail} AS detail, count(*) AS count, {ranked} AS p99_ns,
                 max(duration_ns) AS max_ns
             FROM spans
-            WHERE {source.dialect.is_in("name", "$names")} AND end_ns IS NOT NULL
+            WHERE {source.dialect.is_in("name", "$names")} AND recorded_end_ns IS NOT NULL
                 AND status <> 'lost' AND start_ns >= $since
                 AND recorded_start_ns >= $files_since
             GROUP BY {columns}"""
-        files_since_ns = since_ns - most_moved(source)
-        for row in fetch(
-            source, _Finished, sql, names=names, since=since_ns, files_since=files_since_ns
-        ):
+        times = {"since": since_ns, "files_since": since_ns - moved_ns}
+        for row in fetch(source, _Finished, sql, names=names, **times):
             found[row.name, row.detail] = Reference(row.count, row.p99_ns, row.max_ns)
     return found
 
@@ -124,23 +142,27 @@ def _too_few(spans: list[SpanRow], found: Mapping[tuple[str, str | None], Refere
     return sorted(wanted)
 
 
-def _since(source: Source) -> int:
+def _since(source: Source, moved_ns: int) -> int:
     """Give since when spans count: the last five steps, or half an hour if that is longer."""
+    recent_ns = source.now_ns - _RECENT_NS
+    sql = """
+        SELECT count(*) AS n FROM steps WHERE start_ns >= $recent AND recorded_start_ns >= $files"""
+    recent = source.query(sql, recent=recent_ns, files=recent_ns - moved_ns)
+    if recent["n"][0].as_py() >= _RECENT_STEPS:  # short ones: no need to look at all of the run
+        return recent_ns
     sql = f"SELECT start_ns FROM steps ORDER BY start_ns DESC LIMIT {_RECENT_STEPS}"
     starts = source.query(sql)["start_ns"].to_pylist()
-    return int(min([source.now_ns - _RECENT_NS, *starts]))
+    return int(min([recent_ns, *starts]))
 
 
-def _progress(source: Source, sessions: list[SessionRow]) -> dict[int, int]:
+def _progress(source: Source, sessions: list[SessionRow], moved_ns: int) -> dict[int, int]:
     """Give when each session last showed a sign of life: a child's start or end, or an event."""
     if not sessions:
         return {}
-    values = {
-        "ids": [session.span_id for session in sessions],
-        "since": min(session.start_ns for session in sessions),
-        "files_since": min(session.start_ns for session in sessions) - most_moved(source),
-    }
-    chosen = source.dialect.is_in("session_id", "$ids")
+    since_ns = min(session.start_ns for session in sessions)
+    values = bound_ids([session.span_id for session in sessions])
+    values |= {"since": since_ns, "files_since": since_ns - moved_ns}
+    chosen = one_of(source, "session_id")
     sql = f"""
         SELECT session_id, max(at_ns) AS at_ns FROM (
             SELECT session_id, coalesce(end_ns, start_ns) AS at_ns FROM spans
@@ -148,7 +170,7 @@ def _progress(source: Source, sessions: list[SessionRow]) -> dict[int, int]:
             UNION ALL
             SELECT session_id, time_ns AS at_ns FROM events WHERE {chosen} AND time_ns >= $since
         ) AS signs GROUP BY session_id"""
-    rows = source.query(sql, **values).to_pylist()  # type: ignore[arg-type]
+    rows = source.query(sql, **values).to_pylist()
     return {row["session_id"]: row["at_ns"] for row in rows}
 
 

@@ -39,7 +39,7 @@ class Dialect(Protocol):
         """Read one attribute as a number, the key being bound."""
 
 
-_USUAL_RANKS: Final = (50, 95, 99)
+_USUAL_RANKS: Final = (50, 90, 95, 99)
 
 
 class _DuckDB:

@@ -154,13 +154,15 @@ class RunStore:
     def _show(self) -> None:
         """Let the views show the segments and the tail as they are now."""
         self.offsets = self._sealer.offsets()
-        for name, table in self._tables().items():
+        tables = self._tables()
+        for name, table in tables.items():
             self._connection.register(name, table)
-        viewed = (self._files(), self._moved_processes())
+        in_memory = frozenset(name for name, table in tables.items() if table.num_rows)
+        viewed = (self._files(), self._moved_processes(), in_memory)
         if viewed == self._viewed:
             return
         try:
-            self._create_views(self._connection)
+            self._create_views(self._connection, in_memory)
             self._viewed = viewed
         except duckdb.Error as error:
             self._viewed = ()
@@ -175,9 +177,11 @@ class RunStore:
     def show_in(self, connection: duckdb.DuckDBPyConnection) -> tuple[Path, ...]:
         """Show the run as it is now in a connection of the caller's; give the files it reads."""
         with self._lock:
-            for name, table in self._tables().items():
+            tables = self._tables()
+            for name, table in tables.items():
                 connection.register(name, table)
-            self._create_views(connection)
+            in_memory = frozenset(name for name, table in tables.items() if table.num_rows)
+            self._create_views(connection, in_memory)
             return self._files()
 
     def _tables(self) -> dict[str, pa.Table]:
@@ -204,22 +208,27 @@ class RunStore:
             if host in self.offsets
         }
 
-    def _create_views(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def _create_views(
+        self, connection: duckdb.DuckDBPyConnection, in_memory: frozenset[str]
+    ) -> None:
         for name in TABLES:
-            connection.execute(f"CREATE OR REPLACE VIEW raw_{name} AS {self._raw_sql(name)}")
+            sql = self._raw_sql(name, in_memory)
+            connection.execute(f"CREATE OR REPLACE VIEW raw_{name} AS {sql}")
         moved = self._moved_processes()
         for name in VIEWS:
             sql = view_sql(name, self.dialect, moved)
             connection.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}")
 
-    def _raw_sql(self, name: str) -> str:
+    def _raw_sql(self, name: str, in_memory: frozenset[str]) -> str:
+        """Read a table; what is empty is left out, for every part costs every query."""
         segments = [s for s in self._sealer.manifest.segments if s.table == name]
         columns = ", ".join(f'"{column}"' for column in TABLES[name].names)
-        parts = [f"SELECT {columns} FROM tail_{name}"]
-        if name == "spans":
-            parts.append(f"SELECT {columns} FROM open_spans")
-        if segments:
-            parts.insert(0, self._sealed_sql(name, segments))
+        tails = [f"tail_{name}", *(["open_spans"] if name == "spans" else [])]
+        shown = [tail for tail in tails if tail in in_memory]
+        if not segments and not shown:
+            shown = tails[:1]
+        parts = [self._sealed_sql(name, segments)] if segments else []
+        parts += [f"SELECT {columns} FROM {tail}" for tail in shown]
         return " UNION ALL ".join(parts)
 
     def _sealed_sql(self, name: str, segments: list[Segment]) -> str:

@@ -5,12 +5,12 @@ and the fresh tail, on the clocks of their processes) and `processes`. The views
 clock and apply late facts, so that nobody else has to.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from rollscope.store.dialect import Dialect
 
-__all__ = ["VIEWS", "Offsets", "sessions_among", "view_sql"]
+__all__ = ["VIEWS", "Among", "Offsets", "sessions_among", "view_sql"]
 
 _SPAN_COLUMNS: Final = """
     r.process AS process, r.trace_id AS trace_id, r.span_id AS span_id, r.parent_id AS parent_id,
@@ -29,19 +29,26 @@ _SPAN_COLUMNS: Final = """
 Offsets = Mapping[int, int]
 """By how many nanoseconds the times of a process are moved, for those that are."""
 
+Among = Callable[[str], str]
+"""Gives the condition on a column that an id in it is one of the chosen."""
+
 
 def _moved(column: str, offsets: Offsets) -> str:
     """Move a time. A join would cost every query, also those that do not ask for times."""
-    alike: dict[int, list[int]] = {}
-    for process, offset in sorted(offsets.items()):
-        alike.setdefault(offset, []).append(process)
-    if not alike:
-        return column
-    cases = " ".join(
-        f"WHEN r.process IN ({', '.join(map(str, processes))}) THEN {offset}"
-        for offset, processes in alike.items()
-    )
-    return f"{column} + CASE {cases} ELSE 0 END"
+    return f"{column} + {_offset(sorted(offsets.items()))}" if offsets else column
+
+
+def _offset(offsets: Sequence[tuple[int, int]]) -> str:
+    """Find the offset of a process by halving: DuckDB makes a join of each list that IN is given.
+
+    Neighbouring rows are of one process, so that few branches are ever entered.
+    """
+    middle = len(offsets) // 2
+    process, offset = offsets[middle]
+    if not middle:
+        return f"CASE WHEN r.process = {process} THEN {offset} ELSE 0 END"
+    below, above = _offset(offsets[:middle]), _offset(offsets[middle:])
+    return f"CASE WHEN r.process < {process} THEN {below} ELSE {above} END"
 
 
 def _spans(_: Dialect, offsets: Offsets) -> str:
@@ -58,12 +65,12 @@ def _instants(table: str, columns: str) -> Callable[[Dialect, Offsets], str]:
     return sql
 
 
-def _fact_sums(dialect: Dialect, _: Offsets, among: str | None = None) -> str:
+def _fact_sums(dialect: Dialect, _: Offsets, among: Among | None = None) -> str:
     def last(column: str) -> str:
         return dialect.arg_max(column, "time_ns", "process", "number")
 
     consumed = "CASE WHEN consumed_step IS NULL THEN NULL ELSE time_ns END"
-    where = "" if among is None else f"WHERE span_id IN ({among})"
+    where = "" if among is None else f"WHERE {among('span_id')}"
     return f"""
         SELECT span_id, {last("outcome")} AS outcome, {last("reason")} AS reason,
             {last("version_end")} AS version_end, {last("consumed_step")} AS consumed_step,
@@ -71,12 +78,12 @@ def _fact_sums(dialect: Dialect, _: Offsets, among: str | None = None) -> str:
         FROM facts {where} GROUP BY span_id"""
 
 
-def _sessions(dialect: Dialect, offsets: Offsets, among: str | None = None) -> str:
+def _sessions(dialect: Dialect, offsets: Offsets, among: Among | None = None) -> str:
     facts = "fact_sums"
     where = ""
     if among is not None:
         facts = f"({_fact_sums(dialect, offsets, among)})"
-        where = f"AND s.span_id IN ({among})"
+        where = f"AND {among('s.span_id')}"
     return f"""
         SELECT s.span_id AS session_id, s.process AS process, p.host AS host,
             coalesce(s.replica, p.title) AS pool, s.trace_id AS trace_id, s.task_key AS task_key,
@@ -96,16 +103,20 @@ def _sessions(dialect: Dialect, offsets: Offsets, among: str | None = None) -> s
         WHERE s.kind = 'session' {where}"""
 
 
-def sessions_among(dialect: Dialect, chosen: str) -> str:
+def sessions_among(dialect: Dialect, chosen: str | Among) -> str:
     """Give the query behind the view `sessions`, for some of them only.
 
     Neither engine sees by itself that facts of other sessions need not be looked at.
 
     Args:
         dialect: The engine it is for.
-        chosen: A query of ours that gives their ids.
+        chosen: A query of ours that gives their ids as `span_id`, or what gives the condition on
+            a column that an id in it is one of theirs.
     """
-    return _sessions(dialect, {}, chosen)
+    if not isinstance(chosen, str):
+        return _sessions(dialect, {}, chosen)
+    sessions = _sessions(dialect, {}, lambda column: f"{column} IN (SELECT span_id FROM picked)")
+    return f"WITH picked AS ({chosen}) {sessions}"
 
 
 def _of_kind(kind: str) -> Callable[[Dialect, Offsets], str]:

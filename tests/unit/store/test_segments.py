@@ -11,7 +11,7 @@ import pytest
 from rollscope.store.ledger import Ledger, LedgerState
 from rollscope.store.paths import PathTable
 from rollscope.store.schema import SPANS
-from rollscope.store.segments import is_sound, read_segment, sort_rows, write_segment
+from rollscope.store.segments import is_sound, read_segment, write_segment
 from tests.builders import EPOCH, PROCESS, SECOND, make_row, span_batch
 
 if TYPE_CHECKING:
@@ -47,11 +47,6 @@ def test_pieces_with_words_of_their_own_become_one_segment(tmp_path: Path, table
     segment = write_segment(tmp_path, "spans", [table, other])
     names = read_segment(tmp_path, segment)["name"].to_pylist()
     assert sorted(names) == ["another", "n0", "n0", "n1", "n1", "n2"]
-
-
-def test_rows_in_order_are_left_alone(table: pa.Table) -> None:
-    ordered = sort_rows("spans", table)
-    assert sort_rows("spans", ordered) is ordered
 
 
 def test_a_column_that_a_segment_does_not_have_yet_is_null(tmp_path: Path, table: pa.Table) -> None:

@@ -311,12 +311,12 @@ def test_a_reader_that_is_just_opening_survives_a_removal(
     create = RunStore._create_views
     removals: list[int] = []
 
-    def remove_first(store: RunStore, connection: object) -> None:
+    def remove_first(store: RunStore, *given: object) -> None:
         if not removals:
             sealer = open_sealer(run)
             done = remove_segments(sealer, plan_removal(sealer, excess_bytes=1))
             removals.append(done.spans)
-        create(store, connection)  # type: ignore[arg-type]  # the connection it came with
+        create(store, *given)  # type: ignore[arg-type]  # what it came with
 
     total = len(span_ids(run))
     monkeypatch.setattr(RunStore, "_create_views", remove_first)
