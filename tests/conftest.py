@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
+import uvloop
 
 import rollscope
 from rollscope.instrument.guard import forget_told
@@ -21,6 +22,12 @@ T = TypeVar("T")
 
 _SETTLE_S = 2.0
 """How long threads and descriptors that are on their way out may take."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def first_uvloop() -> None:
+    """Make uvloop open what it keeps for good with its first loop: libuv's pipe for signals."""
+    uvloop.new_event_loop().close()
 
 
 @pytest.fixture(autouse=True)

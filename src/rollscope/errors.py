@@ -9,20 +9,42 @@ RollscopeError
 ├── StoreError          a run's files cannot be used as they are
 │   └── QueryError      a query cannot be run; the message says why
 ├── MissingExtra        a part of Rollscope is not installed (also an ImportError)
+├── RunnerError         a task runner cannot do what was asked (also a RuntimeError)
+│   ├── InboxFull       too many tasks wait to be started
+│   ├── RunnerClosed    the runner takes or gives no more
+│   ├── RunnerBroken    the runner, or every task of late, has failed
+│   ├── GateBlocked     nothing can start, and nothing runs that would change that
+│   ├── PlacementTimeout  actors could not be placed in time (also a TimeoutError)
+│   └── StateError      the state of a runner cannot be kept or restored
+├── WaitTimeout         not enough outcomes came in time (also a TimeoutError)
+├── DuplicateTask       a task of that id is not finished yet (also a ValueError)
+├── UnknownTask         no task of that id was ever submitted (also a LookupError)
+├── OutcomeTaken        the outcome was handed to somebody already (also a LookupError)
 └── CommandError        a command cannot go on; carries its exit code
 """
 
 __all__ = [
     "CommandError",
+    "DuplicateTask",
     "FilterError",
     "FrameError",
+    "GateBlocked",
+    "InboxFull",
     "MissingExtra",
     "NotARunError",
+    "OutcomeTaken",
+    "PlacementTimeout",
     "QueryError",
     "RollscopeError",
+    "RunnerBroken",
+    "RunnerClosed",
+    "RunnerError",
     "SettingError",
+    "StateError",
     "StoreError",
     "UnknownSchema",
+    "UnknownTask",
+    "WaitTimeout",
 ]
 
 
@@ -65,6 +87,56 @@ class QueryError(StoreError):
 
 class MissingExtra(RollscopeError, ImportError):
     """A part of Rollscope is not installed; the message names the extra that brings it."""
+
+
+class RunnerError(RollscopeError, RuntimeError):
+    """A task runner cannot do what was asked."""
+
+
+class InboxFull(RunnerError):
+    """Too many tasks wait to be started; this one was not taken."""
+
+
+class RunnerClosed(RunnerError):
+    """The runner takes no more tasks, or can no longer give what is waited for."""
+
+
+class RunnerBroken(RunnerError):
+    """The runner's loop has died, or every task of late has failed; the cause is in the text."""
+
+
+class GateBlocked(RunnerError):
+    """Nothing can start, and nothing runs that would change that; the message has the numbers."""
+
+
+class PlacementTimeout(RunnerError, TimeoutError):
+    """Actors could not be placed in time; the message names the resources that are missing."""
+
+
+class StateError(RunnerError):
+    """The state of a runner cannot be kept or restored; the message names the task."""
+
+
+class WaitTimeout(RollscopeError, TimeoutError):
+    """Not enough outcomes came in time; none was taken."""
+
+    def __init__(self, wanted: int, ready: int) -> None:
+        """Keep how many were wanted and how many are there."""
+        super().__init__(f"Timed out waiting for {wanted} outcomes, {ready} are ready.")
+        self.wanted = wanted
+        self.ready = ready
+
+
+class DuplicateTask(RollscopeError, ValueError):
+    """A task of that id is waiting, running, or has an outcome that nobody has fetched."""
+
+
+class UnknownTask(RollscopeError, LookupError):
+    """No task of that id was submitted."""
+
+
+class OutcomeTaken(RollscopeError, LookupError):
+    """The outcome of the task was handed to somebody already."""
 
 
 class CommandError(RollscopeError):
