@@ -33,6 +33,8 @@ __all__ = ["encode_rows"]
 _NULL: Final = msgspec.Raw(b"\xc0")
 _NAME_BYTES: Final = 512
 _FEW_ATTRS: Final = 64
+_NUMBERS: Final = ("version_start", "version_end")
+_SMALL: Final = range(-(2**63), 2**63)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -103,8 +105,21 @@ def _fit_name(name: str) -> str:
     return clean_text(name, _NAME_BYTES)
 
 
+def _is_short(value: object) -> bool:
+    """Whether it is plain text that surely fits."""
+    return type(value) is str and len(value) <= _NAME_BYTES // 4 and value.isascii()
+
+
 def _fit_scope(scope: Scope) -> ScopeRow:
-    trace_id, step, task_key, group, session_id, sample = scope.as_row()
+    trace_id, step, task_key, group, session_id, sample = row = scope.as_row()
+    if (
+        (task_key is None or _is_short(task_key))
+        and (group is None or _is_short(group))
+        and (step is None or (type(step) is int and step in _SMALL))
+        and (sample is None or (type(sample) is int and sample in _SMALL))
+    ):
+        scope.encoded = row
+        return row
     scope.encoded = row = (
         trace_id,
         _fit_number(step, "step"),
@@ -132,9 +147,15 @@ def _fit_number(value: object, where: str) -> int | None:
 
 
 def _fit_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    for key, value in fields.items():
+        is_fit = type(value) is int and value in _SMALL if key in _NUMBERS else _is_short(value)
+        if not is_fit:
+            break
+    else:
+        return fields
     fitted: dict[str, Any] = {}
     for key, value in fields.items():
-        if key in ("version_start", "version_end"):
+        if key in _NUMBERS:
             fitted[key] = _fit_number(value, key)
         else:
             fitted[key] = clean_text(value, _NAME_BYTES)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rollscope.instrument.spans import Span
 
-__all__ = ["SpanStack", "capture_stacks"]
+__all__ = ["SpanStack", "await_chain", "call_chain", "capture_stacks"]
 
 Positions = dict[tuple[int, int], str]
 """Each position in the code is written once: thousands of spans tend to hang at the same few.
@@ -74,7 +74,7 @@ def capture_stacks(current: ContextVar[Span], spans: Collection[Span]) -> list[S
         coroutine = task.get_coro()
         if getattr(coroutine, "cr_running", False):
             continue  # it blocks its loop; the stack of the thread tells more
-        stacks.append(SpanStack(span.id, task.get_name(), _await_chain(coroutine, positions)))
+        stacks.append(SpanStack(span.id, task.get_name(), await_chain(coroutine, positions)))
         held[span.id] = held.get(span.id, 0) + 1
         outer = span.parent
         while outer.id and outer.id not in held:
@@ -118,8 +118,9 @@ def _current_of(task: Any, current: ContextVar[Span]) -> Span | None:  # noqa: A
     return None
 
 
-def _await_chain(awaited: Any, positions: Positions) -> list[str]:  # noqa: ANN401
+def await_chain(awaited: Any, positions: Positions | None = None) -> list[str]:  # noqa: ANN401
     """Follow what a coroutine awaits down to the innermost frame."""
+    positions = {} if positions is None else positions
     chain: list[str] = []
     while awaited is not None and len(chain) < _MAX_DEPTH:
         kind = type(awaited)
@@ -164,11 +165,13 @@ def _thread_stacks(spans: list[Span], positions: Positions) -> Iterator[SpanStac
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     for thread, span in innermost.items():
         if thread in frames:
-            calls = _call_chain(frames[thread], positions)
+            calls = call_chain(frames[thread], positions)
             yield SpanStack(span.id, names.get(thread, str(thread)), calls)
 
 
-def _call_chain(frame: FrameType | None, positions: Positions) -> list[str]:
+def call_chain(frame: FrameType | None, positions: Positions | None = None) -> list[str]:
+    """Give the calls that led to a frame, outermost first."""
+    positions = {} if positions is None else positions
     chain: list[str] = []
     while frame is not None and len(chain) < _MAX_FRAMES:
         key = (id(frame.f_code), frame.f_lasti)
