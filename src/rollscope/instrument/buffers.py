@@ -8,9 +8,12 @@ costs three times as much (see docs/adr/0001).
 
 from __future__ import annotations
 
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rollscope.instrument.spans import Span
     from rollscope.metrics.aggregate import Sample
 
@@ -34,6 +37,7 @@ WHAT, NAME, SCOPE, SPAN, PARENT, START, END, STATUS, ATTRS, FIELDS = range(10)
 ROW: Final = 10
 """Entries of a row, in the order of the names above."""
 
+_FIRST_LOOK: Final = 64
 _BUSY_ROWS: Final = 200
 _EARLY_ROWS: Final = 10_000
 _EARLY_PAYLOADS: Final = 100
@@ -48,11 +52,27 @@ class Buffers:
         self.rows: list[Any] = []
         self.open: dict[int, Span] = {}
         """Spans entered and not left, in order of entering."""
+        self.ending: dict[int, Any] = {}
+        """Spans that a runner has seen end and will record in a moment, with what it knows."""
         self.facts: list[tuple[bytes, int, int, dict[str, Any]]] = []
         """trace id, span id, monotonic time, facts."""
         self.samples: list[Sample] = []
         self.payloads: list[tuple[bytes, int, int, str, Any]] = []
         """trace id, span id, monotonic time, name, value."""
+
+    def opened_since(self, is_known: Callable[[int], bool]) -> list[Span]:
+        """Give the open spans that were entered after the last one that is known.
+
+        Few among many: thousands may be open for minutes, and this is asked several times a second.
+        """
+        wanted = _FIRST_LOOK
+        while True:
+            # One call into C: no other thread changes the map meanwhile.
+            newest = list(islice(reversed(self.open.values()), wanted))
+            fresh = list(takewhile(lambda span: not is_known(span.id), newest))
+            if len(fresh) < wanted:
+                return fresh[::-1]
+            wanted *= 8
 
     def is_empty(self) -> bool:
         """Whether nothing waits and nothing is open."""
@@ -76,6 +96,7 @@ class Buffers:
         """Forget everything; a forked child leaves its parent's records to the parent."""
         self.rows.clear()
         self.open.clear()
+        self.ending.clear()
         self.facts.clear()
         self.samples.clear()
         self.payloads.clear()

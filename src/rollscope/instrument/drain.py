@@ -64,6 +64,7 @@ _LEAST_ROWS: Final = 40_000
 """May always wait: the fastest recording adds them between two looks of the writer."""
 _MOST_AT_ONCE: Final = {"payload": 2_000, "fact": 50_000, "metric": 50_000}
 """More than that between two looks comes faster than it can be worked off."""
+_FEW_ANNOUNCED: Final = 1_000
 _ANNOUNCE_AT_ONCE: Final = 100
 _STEP_ASIDE_S: Final = 0.0001
 _FRAME_BYTES: Final = 8 * 1024 * 1024
@@ -94,6 +95,8 @@ class Drain:
         self._header = header
         self._number = 0
         self._announced: set[int] = set()
+        self._entering: list[Span] = []
+        """Spans that were being entered at the last look."""
         self._heartbeats = 0
         self._is_unmarked = False
         self._last_heartbeat_ns = clock.mono_ns()
@@ -176,19 +179,30 @@ class Drain:
 
     def _announce(self) -> list[Any]:
         """Give a start record for each span that is open and has none yet."""
-        announced: set[int] = set()
         rows: list[Any] = []
-        for span in list(self._buffers.open.values()):
-            if span.id in self._announced:
-                announced.add(span.id)
-            elif row := _start_row(span):
+        entering, self._entering = self._entering, []
+        fresh = self._buffers.opened_since(self._announced.__contains__)
+        for span in {span.id: span for span in entering + fresh}.values():
+            if span.id not in self._buffers.open:
+                continue
+            if row := _start_row(span):
                 rows += row
-                announced.add(span.id)
-                if len(announced) % _ANNOUNCE_AT_ONCE == 0:
+                self._announced.add(span.id)
+                if len(rows) % (_ANNOUNCE_AT_ONCE * ROW) == 0:
                     time.sleep(_STEP_ASIDE_S)
-        # A span whose end is lost stays out of the next list of open spans, and so is found out.
-        self._announced = announced
+            else:
+                self._entering.append(span)
+        if len(self._announced) > 2 * len(self._buffers.open) + _FEW_ANNOUNCED:
+            self._announced = self._still_open()
         return rows
+
+    def _still_open(self) -> set[int]:
+        """Give the announced spans that have not ended.
+
+        A span whose end is lost is not among them, and so is found out by who reads the list.
+        """
+        open_now = self._buffers.open.keys() | self._buffers.ending.keys()
+        return self._announced & open_now
 
     def _pack_marked(self, ends: list[Any], starts: list[Any]) -> None:
         """Pack the last rows and the announcements, and with them the mark of a full drain."""
@@ -309,6 +323,7 @@ class Drain:
         batch = self._batch(heartbeat=Heartbeat(), end=end)
         if self._heartbeats % _LIST_EVERY == 0 or end is not None:
             batch.header = self._header
+            self._announced = self._still_open()
             batch.heartbeat = Heartbeat(number_column(sorted(self._announced)))
         self._heartbeats += 1
         dropped = self._outbox.dropped()

@@ -6,6 +6,7 @@ span that hangs for a day leaves a dozen stacks.
 
 from __future__ import annotations
 
+import heapq
 from typing import TYPE_CHECKING, Final
 
 from rollscope.instrument.guard import guarded
@@ -34,7 +35,9 @@ class Watchdog:
         self._clock = clock
         self._after_ns = int(after_s * 1e9)
         self._next_look_ns = 0
-        self._next_age_ns: dict[int, int] = {}
+        self._due: list[tuple[int, int]] = []
+        """When each span that was open at a look is due for a stack, and its id; a heap."""
+        self._known: set[int] = set()
 
     def due(self) -> list[SpanStack]:
         """Give the stacks of the spans whose next one is due."""
@@ -42,17 +45,22 @@ class Watchdog:
         if not self._after_ns or now < self._next_look_ns:
             return []
         self._next_look_ns = now + _LOOK_EVERY_NS
-        old = [
-            span
-            for span in list(self._buffers.open.values())
-            if now - getattr(span, "start_ns", now) >= self._after_ns
-        ]
-        next_age = {span.id: self._next_age_ns.get(span.id, self._after_ns) for span in old}
-        hanging = [span for span in old if now - span.start_ns >= next_age[span.id]]
-        for span in hanging:
-            while next_age[span.id] <= now - span.start_ns:
-                next_age[span.id] *= 2
-        self._next_age_ns = next_age
+        for span in self._buffers.opened_since(self._known.__contains__):
+            start_ns = getattr(span, "start_ns", now)
+            heapq.heappush(self._due, (start_ns + self._after_ns, span.id))
+            self._known.add(span.id)
+        hanging = []
+        while self._due and self._due[0][0] <= now:
+            _, span_id = heapq.heappop(self._due)
+            open_span = self._buffers.open.get(span_id)
+            if open_span is None:
+                self._known.discard(span_id)
+            else:
+                hanging.append(open_span)
+                age_ns = max(now - open_span.start_ns, self._after_ns)
+                doubled = (age_ns // self._after_ns).bit_length()
+                next_ns = open_span.start_ns + (self._after_ns << doubled)
+                heapq.heappush(self._due, (next_ns, span_id))
         if not hanging:
             return []
         with guarded("taking await stacks"):
