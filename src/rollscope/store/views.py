@@ -126,6 +126,17 @@ def _of_kind(kind: str) -> Callable[[Dialect, Offsets], str]:
     return sql
 
 
+def _tasks(_: Dialect, __: Offsets) -> str:
+    """A session that no task was opened around is a task of one sample itself."""
+    return """
+        SELECT * FROM spans WHERE kind = 'task'
+        UNION ALL
+        SELECT * REPLACE ('task' AS kind, 'task' AS name) FROM (
+            SELECT * FROM spans
+            WHERE kind = 'session' AND parent_id IS NULL AND coalesce(attempt, 0) = 0
+        ) AS alone"""
+
+
 VIEWS: Final[dict[str, tuple[Callable[[Dialect, Offsets], str], tuple[str, ...]]]] = {
     "spans": (_spans, ()),
     "events": (
@@ -164,7 +175,7 @@ VIEWS: Final[dict[str, tuple[Callable[[Dialect, Offsets], str], tuple[str, ...]]
     "fact_sums": (_fact_sums, ("facts",)),
     "sessions": (_sessions, ("spans", "fact_sums")),
     "steps": (_of_kind("step"), ("spans",)),
-    "tasks": (_of_kind("task"), ("spans",)),
+    "tasks": (_tasks, ("spans",)),
     "phases": (_of_kind("phase"), ("spans",)),
     "states": (_of_kind("state"), ("spans",)),
 }
