@@ -1,0 +1,242 @@
+"""Which tasks may start now: the gates, asked together, and what holds the next one back."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from rollscope.runner.gates.base import CountingGate
+from rollscope.runner.guard import log
+from rollscope.runner.outcome import Reason, Status, describe_failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rollscope.runner.gates.base import Gate
+    from rollscope.runner.kernel import Kernel
+    from rollscope.runner.task import Task
+    from rollscope.runner.tiers import TierQueues
+    from rollscope.runner.timers import Timer
+
+__all__ = ["BLOCKED_S", "Admission"]
+
+_NO_LIMIT: Final = sys.maxsize
+BLOCKED_S: Final = 60.0
+"""After so long with nothing running and work held back, those who wait are told why."""
+
+
+class Admission:
+    """Chooses tasks, takes their permits and gives them back."""
+
+    def __init__(
+        self, gates: Sequence[Gate | CountingGate], outbox: int | None, clock: Callable[[], int]
+    ) -> None:
+        self.gates = list(gates)
+        self._counting = [gate for gate in gates if isinstance(gate, CountingGate)]
+        self._single: list[Any] = [gate for gate in gates if not isinstance(gate, CountingGate)]
+        self._choosy: list[Any] = [gate for gate in gates if hasattr(gate, "admits")]
+        self._told: list[Any] = [gate for gate in gates if hasattr(gate, "finished")]
+        self._outbox = outbox
+        self._clock = clock
+        self.looks_at_each = bool(self._told or self._single)
+        """Whether gates have to be told of each task that has ended."""
+        self.binding: str | None = None
+        """What holds the next task back."""
+        self.binding_since_ns = 0
+        self.binding_ns: dict[str, int] = {}
+        self._wakes_at: Timer | None = None
+        self._blocked: Timer | None = None
+
+    def choose(self, kernel: Kernel, at_most: int) -> list[Task]:
+        """Take tasks from their queues, and permits for them."""
+        holder = self._closed_for_all(kernel)
+        if holder is not None:
+            self._note(kernel, holder)
+            return []
+        free = [_permits(gate) for gate in self._counting]
+        lone = kernel.queues.lone_queue()
+        if lone is not None and not self._single and not self._choosy:
+            chosen, holder = self._choose_alike(kernel, lone, free, at_most)
+        else:
+            chosen, holder = self._choose_each(kernel, free, at_most)
+        self._note(kernel, holder)
+        return chosen
+
+    def _closed_for_all(self, kernel: Kernel) -> str | None:
+        if kernel.pauses.is_paused:
+            return "paused"
+        if kernel.breaker.is_open:
+            return "breaker"
+        if self._outbox is not None:
+            with kernel.lock:
+                waiting = len(kernel.outbox) - kernel.outbox.wanted()
+            if waiting >= self._outbox:
+                return "outbox"
+        return None
+
+    def _choose_alike(
+        self,
+        kernel: Kernel,
+        queue: Any,  # noqa: ANN401  (a queue of `tiers`)
+        free: list[int],
+        at_most: int,
+    ) -> tuple[list[Task], str | None]:
+        """Choose where only one tier has work and all permits are alike: no look at each task."""
+        tier = queue.tier
+        holder = None
+        room = at_most
+        applying = [gate.applies_to(tier.name) for gate in self._counting]
+        for gate, permits, applies in zip(self._counting, free, applying, strict=True):
+            if applies and permits < room:
+                room, holder = permits, gate.name
+        if tier.limit is not None and tier.limit - queue.running < room:
+            room, holder = tier.limit - queue.running, f"tier:{tier.name}"
+        if room <= 0:
+            return [], holder
+        chosen = kernel.queues.admit_many(queue, room)
+        for gate, applies in zip(self._counting, applying, strict=True):
+            if applies:
+                gate.take(len(chosen))
+        return chosen, holder if queue.size else None
+
+    def _choose_each(
+        self, kernel: Kernel, free: list[int], at_most: int
+    ) -> tuple[list[Task], str | None]:
+        chosen: list[Task] = []
+        closed: set[str] = set()
+        holder = None
+        queues = kernel.queues
+        while len(chosen) < at_most:
+            queue = queues.next_queue(closed)
+            if queue is None:
+                break
+            task = queue.head()
+            assert task is not None  # noqa: S101  (the queue has work)
+            try:
+                refusing = self._refuses(task, free)
+                if refusing is None:
+                    for gate in self._single:
+                        task.more().permits.append(gate.acquire(task))
+            except Exception as error:  # code of a gate that is not ours, or of its user
+                self._fail(kernel, task, error)
+                continue
+            if refusing is not None:
+                holder = refusing
+                closed.add(queue.tier.name)
+                continue
+            queues.admit(queue, task)
+            for place, gate in enumerate(self._counting):
+                if gate.applies_to(task.tier):
+                    gate.take(1)
+                    free[place] -= 1
+            chosen.append(task)
+        return chosen, holder
+
+    def _fail(self, kernel: Kernel, task: Task, error: Exception) -> None:
+        """End a task that a gate cannot cope with, and that task only."""
+        self.release(task, None)
+        task.failure = describe_failure(error)
+        kernel.end_waiting([task], Status.FAILED, Reason.EXCEPTION)
+
+    def _refuses(self, task: Task, free: list[int]) -> str | None:
+        """Name the gate that holds a task back."""
+        for gate, permits in zip(self._counting, free, strict=True):
+            if permits <= 0 and gate.applies_to(task.tier):
+                return gate.name
+        for gate in self._single:
+            if _permits(gate) <= 0:
+                name: str = gate.name
+                return name
+        for gate in self._choosy:
+            if not gate.admits(task):
+                name = gate.name
+                return name
+        return None
+
+    def release(self, task: Task, status: Status | None) -> None:
+        """Give back what a task alone holds; without a status it will run again."""
+        if self._told and status is not None:
+            for gate in self._told:
+                gate.finished(
+                    task, accepted=status is Status.OK, rejected=status is Status.REJECTED
+                )
+        rare = task.rare
+        if rare is not None and rare.permits:
+            for permit in rare.permits:
+                permit.release()
+            rare.permits.clear()
+
+    def flush(self, queues: TierQueues) -> None:
+        """Give back the permits of all tasks that have ended since the last time."""
+        for queue in queues.queues.values():
+            count, queue.freed = queue.freed, 0
+            if count:
+                for gate in self._counting:
+                    if gate.applies_to(queue.tier.name):
+                        gate.give(count)
+
+    def note_idle(self, kernel: Kernel) -> None:
+        """Note that nothing waits to be started."""
+        self._note(kernel, "queue_empty")
+
+    def _note(self, kernel: Kernel, holder: str | None) -> None:
+        """Note what holds the next task back, and see to it that it is looked at again."""
+        if holder != self.binding:
+            now_ns = self._clock()
+            if self.binding is not None:
+                spent_ns = now_ns - self.binding_since_ns
+                self.binding_ns[self.binding] = self.binding_ns.get(self.binding, 0) + spent_ns
+            self.binding, self.binding_since_ns = holder, now_ns
+            kernel.trace.held_by(holder, kernel.pauses.named_owners() if holder == "paused" else "")
+        if holder is not None and holder != "queue_empty":
+            self._look_later(kernel, holder)
+            if not kernel.running and self._blocked is None:
+                self._blocked = kernel.timers.after(BLOCKED_S, lambda: self._tell_blocked(kernel))
+        if self._blocked is not None and (kernel.running or holder in (None, "queue_empty")):
+            kernel.timers.take_back(self._blocked)
+            self._blocked = None
+
+    def _look_later(self, kernel: Kernel, holder: str) -> None:
+        """Set a timer where a gate opens by the clock, or tells nobody when it opens."""
+        if self._wakes_at is not None:
+            if self._wakes_at.act is not None:
+                return
+            self._wakes_at = None
+        for gate in self.gates:
+            if gate.name != holder:
+                continue
+            next_permit = getattr(gate, "next_permit_ns", None)
+            recheck_s = getattr(gate, "recheck_s", None)
+            if next_permit is not None:
+                due_ns = next_permit(self._clock())
+                if due_ns is not None:
+                    self._wakes_at = kernel.timers.at(due_ns, kernel.signal)
+            elif recheck_s is not None:
+                self._wakes_at = kernel.timers.after(recheck_s, kernel.signal)
+
+    def _tell_blocked(self, kernel: Kernel) -> None:
+        self._blocked = None
+        with kernel.lock:
+            waiting = kernel.outbox.wanted()
+        if waiting and not kernel.running:
+            log.warning(
+                "nothing has run for %g s although %d tasks wait: %s",
+                BLOCKED_S,
+                len(kernel.queues),
+                self.explain(),
+            )
+
+    def explain(self) -> str:
+        """Say what holds tasks back, with its numbers."""
+        for gate in self.gates:
+            if gate.name == self.binding:
+                numbers = getattr(gate, "numbers", None)
+                if numbers is not None:
+                    said = ", ".join(f"{key} {value}" for key, value in numbers().items())
+                    return f"held back by {gate.name} ({said})"
+        return f"held back by {self.binding}"
+
+
+def _permits(gate: Gate | CountingGate) -> int:
+    permits = gate.available()
+    return _NO_LIMIT if permits is None else permits

@@ -1,0 +1,267 @@
+"""How a runner ends: drained, or closed with a report."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+
+from rollscope.errors import RunnerError
+from rollscope.runner.base import RunnerBase
+from rollscope.runner.guard import quietly
+from rollscope.runner.outcome import Reason, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["CloseReport", "DrainMode", "DrainReport", "Ending"]
+
+DrainMode = Literal["finish", "checkpoint", "cancel"]
+
+_PATIENCE_S: Final = 0.05
+"""How long those who wait may still get what the end itself makes, before they are let go."""
+
+
+class DrainReport(msgspec.Struct, frozen=True):
+    """What became of the work."""
+
+    is_drained: bool
+    """False if work was left when the time was up."""
+    unfinished: int
+    undelivered: int
+    outcomes: dict[str, int]
+    """Over the life of the runner, by status."""
+
+
+class CloseReport(msgspec.Struct, frozen=True):
+    """What was not finished."""
+
+    unfinished: list[int]
+    """Ids of tasks that were queued or running; each has an outcome that says `closed`."""
+    undelivered: int
+    """Outcomes that nobody has fetched; they stay readable."""
+    zombies: int
+    """Tasks that did not end when told to."""
+
+
+class Ending(RunnerBase):
+    """The side of a runner that ends it."""
+
+    _thread: threading.Thread | None
+    _is_drained: bool
+    _exit_callbacks: list[Callable[[], Any]]
+    _watcher: Any
+
+    def on_exit(self, act: Callable[[], Any]) -> None:
+        """Have something done, sync or async, when the runner ends; the last one given first."""
+        self._exit_callbacks.append(act)
+
+    # --- draining --------------------------------------------------------------------------------
+
+    def drain(self, timeout_s: float | None = None, mode: DrainMode = "finish") -> DrainReport:
+        """Take no more tasks and let work end.
+
+        Args:
+            timeout_s: How long that may take; for ever if not given.
+            mode: `finish` lets everything run to its end, `checkpoint` ends what is queued and
+                stops what runs with its last checkpoint, `cancel` ends all.
+        """
+        self._check_may_block()
+        self._refuse(f"the runner {self.name!r} is being drained")
+        self._kernel.call_loop(lambda: self._begin_drain(mode))
+        is_drained = self._until(self._has_ended, timeout_s)
+        return self._drained(is_drained=is_drained)
+
+    async def adrain(
+        self, timeout_s: float | None = None, mode: DrainMode = "finish"
+    ) -> DrainReport:
+        """As `drain`, for coroutines."""
+        self._refuse(f"the runner {self.name!r} is being drained")
+        self._kernel.call_loop(lambda: self._begin_drain(mode))
+        is_drained = await self._auntil(self._has_ended, timeout_s)
+        return self._drained(is_drained=is_drained)
+
+    @contextmanager
+    def drain_on_signal(
+        self, budget_s: float, signals: tuple[int, ...] = (signal.SIGTERM,)
+    ) -> Iterator[None]:
+        """Drain when a signal comes, then let the handler that was there before have its turn."""
+
+        def handle(number: int, frame: Any) -> None:  # noqa: ANN401
+            restore()
+            threading.Thread(
+                target=self._drain_then_raise, args=(budget_s, number), daemon=True
+            ).start()
+
+        before = {number: signal.signal(number, handle) for number in signals}
+
+        def restore() -> None:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+        try:
+            yield
+        finally:
+            restore()
+
+    def _drain_then_raise(self, budget_s: float, number: int) -> None:
+        self.drain(budget_s)
+        signal.raise_signal(number)
+
+    def _refuse(self, why: str) -> None:
+        kernel = self._kernel
+        with kernel.lock:
+            if self._refusal is None:
+                self._refusal = why
+            kernel.closed = self._closed
+            hopeless = kernel.outbox.fail_all(self._closed) if self._has_ended() else []
+        for waiter in hopeless:
+            waiter.notify()
+
+    def _begin_drain(self, mode: DrainMode) -> None:
+        kernel = self._kernel
+        if mode != "finish":
+            kernel.end_queued(Status.CANCELLED, Reason.DRAINED)
+            for task in list(kernel.running.values()):
+                kernel.stop(task, Status.CANCELLED, Reason.DRAINED)
+        kernel.cancel_orphans()
+        kernel.signal()
+
+    def _has_ended(self) -> bool:
+        return not self._kernel.ledger.unfinished
+
+    def _drained(self, *, is_drained: bool) -> DrainReport:
+        self._is_drained = is_drained
+        kernel = self._kernel
+        kernel.call_loop(kernel.cancel_orphans)  # also those of the tasks that ended last
+        by_status: dict[str, int] = {}
+        for (status, _), count in kernel.figures.outcomes.items():
+            by_status[str(status)] = by_status.get(str(status), 0) + count
+        with kernel.lock:
+            ledger = kernel.ledger
+            return DrainReport(is_drained, ledger.unfinished, ledger.outbox, by_status)
+
+    # --- closing ---------------------------------------------------------------------------------
+
+    def close(self, timeout_s: float = 30.0) -> CloseReport:
+        """End now: what waits, what runs, the loop; what was finished stays readable.
+
+        Raises:
+            RunnerError: The runner is on the caller's loop; `await aclose()` ends that.
+        """
+        thread, kernel = self._thread, self._kernel
+        if thread is None and kernel.loop is not None and not self._is_closed:
+            raise RunnerError("this runner is on a loop of the caller's; await its aclose()")
+        if thread is None or not thread.is_alive() or self._is_closed:
+            self._refuse(f"the runner {self.name!r} is closed")
+            self._is_closed = True
+            self._watcher.stop()
+            self._after_close()
+            return self._report([])
+        self._check_may_block()
+        deadline = time.monotonic() + timeout_s
+        self._refuse(f"the runner {self.name!r} is closed")
+        with kernel.lock:
+            unfinished = list(kernel.live)
+        kernel.call_loop(self._begin_close)
+        if not self._until(self._has_ended, min(_PATIENCE_S, timeout_s)):
+            self._let_waiters_go()
+            self._until(self._has_ended, deadline - time.monotonic())
+        if not self._has_ended():
+            self._end_rest()
+        self._let_waiters_go()
+        self._is_closed = True
+        kernel.call_loop(self._stop_loop)
+        thread.join(max(0.1, deadline - time.monotonic()))
+        self._watcher.stop()
+        self._after_close()
+        return self._report(unfinished)
+
+    def _end_rest(self) -> None:
+        """Give up what does not end: on the loop, or without it if that does not turn."""
+        kernel = self._kernel
+        given_up = threading.Event()
+
+        def give_up() -> None:
+            self._give_up_rest()
+            given_up.set()
+
+        kernel.call_loop(give_up)
+        if not given_up.wait(_PATIENCE_S * 4):
+            kernel.is_over = True
+            kernel.end_all(Status.CANCELLED, Reason.CLOSED, None, "the loop is blocked")
+
+    async def aclose(self, timeout_s: float = 30.0) -> CloseReport:
+        """As `close`, for a runner on the caller's loop."""
+        kernel = self._kernel
+        if self._is_closed or kernel.loop is None:
+            return self._report([])
+        self._refuse(f"the runner {self.name!r} is closed")
+        with kernel.lock:
+            unfinished = list(kernel.live)
+        self._begin_close()
+        if not await self._auntil(self._has_ended, min(_PATIENCE_S, timeout_s)):
+            self._let_waiters_go()
+            await self._auntil(self._has_ended, timeout_s)
+        self._give_up_rest()
+        self._let_waiters_go()
+        self._is_closed = True
+        await self._run_exit_callbacks()
+        kernel.cancel_orphans()
+        kernel.trace.close()
+        kernel.unbind()
+        self._watcher.stop()
+        self._after_close()
+        return self._report(unfinished)
+
+    def _after_close(self) -> None:
+        """Do what is left to do when all has ended."""
+
+    def _begin_close(self) -> None:
+        kernel = self._kernel
+        kernel.end_queued(Status.CANCELLED, Reason.CLOSED)
+        for task in list(kernel.running.values()):
+            kernel.stop(task, Status.CANCELLED, Reason.CLOSED)
+        kernel.cancel_orphans()
+
+    def _give_up_rest(self) -> None:
+        for task in list(self._kernel.running.values()):
+            self._kernel.abandon(task)
+
+    def _let_waiters_go(self) -> None:
+        kernel = self._kernel
+        with kernel.lock:
+            released = kernel.outbox.fail_all(self._closed)
+        for waiter in released:
+            waiter.notify()
+
+    def _stop_loop(self) -> None:
+        loop = self._kernel.loop
+        assert loop is not None  # noqa: S101  (this runs on it)
+
+        async def end() -> None:
+            await self._run_exit_callbacks()
+            self._kernel.cancel_orphans()
+            self._kernel.trace.close()
+            loop.stop()
+
+        self._last = asyncio.Task(end(), loop=loop)
+
+    async def _run_exit_callbacks(self) -> None:
+        while self._exit_callbacks:
+            act = self._exit_callbacks.pop()
+            with quietly("what was to be done at the end"):
+                given = act()
+                if inspect.isawaitable(given):
+                    await given
+
+    def _report(self, unfinished: list[int]) -> CloseReport:
+        kernel = self._kernel
+        with kernel.lock:
+            return CloseReport(unfinished, len(kernel.outbox), len(kernel.zombies))

@@ -1,0 +1,638 @@
+"""The part of a runner that lives on its loop: admission, starting, ending, stopping.
+
+Everything here runs on the loop thread unless it says otherwise. What other threads read or write
+too (the inbox, the ledger, the outbox) is touched under `lock`, in one go for many tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from contextlib import suppress
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec.structs import replace
+
+from rollscope.errors import RunnerBroken
+from rollscope.runner.admission import Admission
+from rollscope.runner.breaker import Breaker
+from rollscope.runner.children import find_orphans
+from rollscope.runner.guard import log
+from rollscope.runner.ledger import Ledger
+from rollscope.runner.limits import Limits
+from rollscope.runner.outcome import Attempt, Outcome, Reason, Status, describe_failure
+from rollscope.runner.stats import Figures
+from rollscope.runner.task import BACKOFF, DONE, QUEUED, RUNNING, Task
+from rollscope.runner.timers import Timers
+from rollscope.runner.versions import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rollscope.runner.outbox import Outbox
+    from rollscope.runner.outcome import Failure
+    from rollscope.runner.pausing import Pauses
+    from rollscope.runner.requeueing import Requeueing
+    from rollscope.runner.retry import RetryBudget
+    from rollscope.runner.tiers import TierQueues
+    from rollscope.runner.tracing import Trace
+
+__all__ = ["Kernel", "Launcher"]
+
+_AT_ONCE: Final = 256
+"""Tasks started before the loop gets a turn."""
+
+
+class Launcher(Protocol):
+    """What executes tasks: this loop, or actors on many machines."""
+
+    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Use this loop."""
+
+    def launch(self, task: Task) -> None:
+        """Start an attempt; `Kernel.started` and `Kernel.ended` are called as it goes."""
+
+    def stop(self, task: Task) -> None:
+        """Tell an attempt to end."""
+
+
+class Kernel:
+    """Takes tasks from the inbox to the outbox."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], int],
+        queues: TierQueues,
+        admission: Admission,
+        retry: RetryBudget,
+        breaker: Breaker,
+        pauses: Pauses,
+        trace: Trace,
+        cleanup_s: float,
+    ) -> None:
+        self.lock = threading.Lock()
+        self.clock = clock
+        self.ledger = Ledger()
+        self.inbox: deque[Task] = deque()
+        self.live: dict[int, Task] = {}
+        """Every task without an outcome; changed under `lock`."""
+        self.running: dict[int, Task] = {}
+        self.zombies: set[Task] = set()
+        """Tasks that did not end when told to, with their outcome made."""
+        self.late_results = 0
+        self.outbox: Outbox
+        self.launcher: Launcher
+        self.queues, self.admission, self.retry = queues, admission, retry
+        self.breaker, self.pauses, self.trace = breaker, pauses, trace
+        self.timers = Timers(clock, self.die)
+        trace.use_timers(self.timers)
+        self.limits = Limits(self, cleanup_s)
+        self.versions = Versions()
+        self.figures = Figures(clock())
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.thread_id: int | None = None
+        self.finds_children_by_context = False
+        self.orphans: set[asyncio.Task[Any]] = set()
+        self.error: BaseException | None = None
+        """What killed the loop."""
+        self.has_lived = False
+        self.is_over = False
+        """Set when tasks were ended without the loop."""
+        self.closed: Callable[[], BaseException] | None = None
+        """Set once no more tasks are taken; makes the error for those who wait in vain."""
+        self.has_groups = False
+        """Whether an outcome may stand for more than one task."""
+        self.groups: set[int] = set()
+        """Ids of groups whose outcome nobody has yet; changed under `lock`."""
+        self.requeueing: Requeueing | None = None
+        """Runs tasks again whose outcomes are too old; None if there is no such policy."""
+        self.keeper: Any = None
+        """Told of everything that a later process has to know; None if there is none."""
+        self.on_death: Callable[[], None] | None = None
+        self.on_first_start: Callable[[], None] | None = None
+        """Called when tasks start where none ran."""
+        self.on_settled: Callable[[Task, Outcome], Outcome | None] | None = None
+        """Asked what becomes of an outcome; None keeps it from the outbox for now."""
+        self.on_change: list[Callable[[], bool]] = []
+        """Looked at after every turn; one that gives true is done and goes."""
+        self._nowhere = Context()
+        """What our own code runs in, whichever task it is called from."""
+        self._finished: list[Task] = []
+        self._wake_pending = False
+        self._turn_due = False
+
+    # --- from any thread -------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Have a turn soon; cheap if one is due already."""
+        with self.lock:
+            if self._wake_pending:
+                return
+            self._wake_pending = True
+        self.call_loop(self.turn)
+
+    def mark_wake(self) -> bool:
+        """Say whether the caller, who holds the lock, has to call the loop."""
+        is_first = not self._wake_pending
+        self._wake_pending = True
+        return is_first
+
+    def call_loop(self, act: Callable[[], object]) -> None:
+        """Have something done on the loop thread."""
+        loop = self.loop
+        if loop is None:
+            return
+        with suppress(RuntimeError):  # closed meanwhile; whoever closed it has seen to every task
+            if threading.get_ident() == self.thread_id:
+                loop.call_soon(act, context=self._nowhere)
+            else:
+                loop.call_soon_threadsafe(act, context=self._nowhere)
+
+    @property
+    def is_turning(self) -> bool:
+        """Whether there is a loop to do things on."""
+        return self.loop is not None and self.error is None and not self.is_over
+
+    @property
+    def version(self) -> int | None:
+        """The weight version, if one was ever set."""
+        return self.versions.now
+
+    # --- life ------------------------------------------------------------------------------------
+
+    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin on a loop, from its thread."""
+        self.loop, self.thread_id = loop, threading.get_ident()
+        self.has_lived = True
+        self.timers.bind(loop)
+        self.launcher.bind(loop)
+        self.signal()
+
+    def unbind(self) -> None:
+        """Forget the loop: it is over, and its thread's number may be given to another."""
+        self.loop = self.thread_id = None
+        self.timers.clear()
+
+    def signal(self) -> None:
+        """Have a turn in this round of the loop, from the loop thread."""
+        if not self._turn_due and self.loop is not None:
+            self._turn_due = True
+            self.loop.call_soon(self.turn, context=self._nowhere)
+
+    def turn(self) -> None:
+        """Do everything that is to be done now."""
+        if self.error is not None or self.is_over:
+            return
+        try:
+            self._turn_due = False
+            self._read_inbox()
+            if self._finished:
+                self._settle()
+            self._admit()
+            if self.on_change:
+                self.on_change = [done for done in self.on_change if not done()]
+        except BaseException as error:
+            self.die(error)
+
+    def die(self, error: BaseException) -> None:
+        """End everything because of a fault of ours: each task as lost, each waiter told."""
+        if self.error is not None:
+            return
+        self.error = error
+        log.error("the runner's loop has died", exc_info=error)
+        if self.on_death is not None:
+            self.on_death()
+        failure = describe_failure(error, "infra")
+        self.end_all(Status.FAILED, Reason.LOST, failure, "the runner's loop died")
+
+    def end_all(self, status: Status, reason: Reason, failure: Failure | None, detail: str) -> None:
+        """End every task without asking the loop, which does not turn any more."""
+        self.timers.clear()
+        with self.lock:
+            lost = [*self.live.values()]
+        for task in lost:
+            if task.state == RUNNING:
+                self.admission.release(task, None)
+                self.queues.ended(task)
+            task.end(status, reason, failure=failure, detail=detail)
+            task.finished_ns = task.finished_ns or self.clock()
+        self.admission.flush(self.queues)
+        self.running.clear()
+        settled = [self._outcome_of(task) for task in lost]
+        for task in lost:
+            task.state = DONE
+            task.context = task.runs_in = None
+        outcomes = settled if self.on_settled is None else self._pass_on(lost, settled)
+        if self.keeper is not None:
+            self.keeper.ended(outcomes)
+        with self.lock:
+            self.ledger.outbox += len(lost)
+            self.ledger.queued = self.ledger.backoff = self.ledger.running = 0
+            self.live.clear()
+            self.inbox.clear()
+            woken = self.outbox.add(outcomes)
+            woken += self.outbox.fail_all(self.broken if self.error else self.closed or self.broken)
+        for waiter in woken:
+            waiter.notify()
+        for done in self.on_change:
+            done()
+
+    def broken(self) -> RunnerBroken:
+        """Make the error for those who wait on a runner that cannot go on."""
+        if self.error is not None:
+            broken = RunnerBroken(f"the runner's loop has died: {self.error!r}")
+            broken.__cause__ = self.error
+            return broken
+        return RunnerBroken(self.breaker.explain())
+
+    # --- in --------------------------------------------------------------------------------------
+
+    def _read_inbox(self) -> None:
+        with self.lock:
+            self._wake_pending = False  # before the inbox is read, or a submit may be missed
+            fresh = self.inbox
+            if not fresh:
+                return
+            self.inbox = deque()
+        for task in fresh:
+            self.queues.push(task)
+            if task.options.queue_timeout_s is not None:
+                self.limits.watch_queue(task)
+
+    def _admit(self) -> None:
+        admission = self.admission
+        if not len(self.queues):
+            admission.note_idle(self)
+            return
+        chosen = admission.choose(self, _AT_ONCE)
+        if not chosen:
+            return
+        now_ns = self.clock()
+        with self.lock:
+            self.ledger.queued -= len(chosen)
+            self.ledger.running += len(chosen)
+        self.figures.running_changed(len(self.running), now_ns)
+        running, launch = self.running, self.launcher.launch
+        for task in chosen:
+            task.state = RUNNING
+            if task.admitted_ns is None:
+                task.admitted_ns = now_ns
+            task.kernel = self
+            running[task.id] = task
+            launch(task)
+        self.trace.slots_changed(len(running))
+        if len(running) == len(chosen) and self.on_first_start is not None:
+            self.on_first_start()
+        if len(chosen) == _AT_ONCE:
+            self.signal()
+
+    # --- told by the launcher --------------------------------------------------------------------
+
+    def started(self, task: Task) -> None:
+        """Note that the first line of an attempt runs; `attempt_ns` is set."""
+        if task.started_ns is None:
+            task.started_ns = task.attempt_ns
+            task.version_start = self.versions.now
+        self.trace.started(task)
+        if task.options.is_limited:
+            self.limits.watch(task)
+
+    def ended(self, task: Task) -> None:
+        """Note that an attempt has ended, and how."""
+        if task.state == DONE:
+            self.late_results += 1
+            self.zombies.discard(task)
+            return
+        self._finished.append(task)
+        if not self._turn_due:
+            self._turn_due = True
+            self.loop.call_soon(self.turn, context=self._nowhere)  # type: ignore[union-attr]  # it runs on one
+
+    # --- out -------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Make outcomes of what has ended, and free what it held."""
+        finished, self._finished = self._finished, []
+        now_ns = self.clock()
+        self.figures.running_changed(len(self.running), now_ns)
+        ended: list[Task] = []
+        retried = 0
+        admission, running = self.admission, self.running
+        queue_of = self.queues.queues
+        for task in finished:
+            if task.state != RUNNING:
+                continue
+            del running[task.id]
+            finished_ns = task.finished_ns
+            if finished_ns is None:
+                task.finished_ns = finished_ns = now_ns
+            if task.attempt_ns is not None:
+                task.execution_ns += finished_ns - task.attempt_ns
+            queue = queue_of[task.options.tier]
+            queue.running -= 1
+            queue.freed += 1
+            if task.rare is not None:
+                self.limits.forget(task)
+            if task.status is not Status.OK or task.stop is not None:
+                if self._tries_again(task):
+                    admission.release(task, None)
+                    retried += 1
+                    continue
+                self.breaker.note(task.status, task.failure)
+            elif self.breaker.failed:
+                self.breaker.note(Status.OK, None)
+            if admission.looks_at_each or task.rare is not None:
+                admission.release(task, task.status)
+                self.limits.forget(task, ends=True)
+            ended.append(task)
+        admission.flush(self.queues)
+        self._end(ended, running=len(ended) + retried, to_backoff=retried)
+        self.trace.slots_changed(len(running))
+
+    def _end(
+        self,
+        tasks: list[Task],
+        *,
+        queued: int = 0,
+        backoff: int = 0,
+        running: int = 0,
+        to_backoff: int = 0,
+    ) -> None:
+        """Make the outcomes of tasks and hand them out; the numbers say where they were."""
+        settled: list[Outcome] = []
+        version = self.versions.now
+        add, count = settled.append, self.figures.ended
+        for task in tasks:
+            task.state = DONE
+            task.version_end = version
+            add(self._outcome_of(task))
+            count(task)
+            task.context = task.runs_in = None  # which know the task in turn
+        outcomes = settled if self.on_settled is None else self._pass_on(tasks, settled)
+        if self.requeueing is not None:
+            self.requeueing.keep(tasks, outcomes)
+        self.trace.ended(settled)
+        if self.keeper is not None:
+            self.keeper.ended(outcomes)
+        with self.lock:
+            ledger, live = self.ledger, self.live
+            ledger.queued -= queued
+            ledger.backoff += to_backoff - backoff
+            ledger.running -= running
+            ledger.outbox += len(tasks)
+            for task in tasks:
+                del live[task.id]
+            woken = self.outbox.add(outcomes)
+            if self.breaker.is_open:
+                woken += self.outbox.fail_all(self.broken)
+            elif self.closed is not None and not ledger.unfinished:
+                woken += self.outbox.fail_all(self.closed)
+        for waiter in woken:
+            waiter.notify()
+
+    def _pass_on(self, tasks: Iterable[Task], settled: Iterable[Outcome]) -> list[Outcome]:
+        """Let groups have the outcomes of their members."""
+        assert self.on_settled is not None  # noqa: S101  (asked for only then)
+        asked = map(self.on_settled, tasks, settled)
+        return [outcome for outcome in asked if outcome is not None]
+
+    def _outcome_of(self, task: Task) -> Outcome:
+        rare = task.rare
+        status, options = task.status, task.options
+        start = task.version_start
+        versions: tuple[int, ...] = ()
+        if start is not None:
+            versions = (start, *rare.versions) if rare is not None and rare.versions else (start,)
+        return Outcome(
+            task.id,
+            status,
+            task.reason,
+            task.value,
+            task.failure,
+            task.detail,
+            options.group,
+            options.tier,
+            options.tags,
+            task.attempt,
+            task.submitted_ns,
+            task.admitted_ns,
+            task.started_ns,
+            task.finished_ns or task.submitted_ns,
+            start,
+            task.version_end if start is not None else None,
+            versions,
+            rare.partial if rare is not None and status is not Status.OK else None,
+            (*rare.history, _attempt(task)) if rare is not None and rare.history else (),
+            task.execution_ns,
+            task.span,
+        )
+
+    # --- again -----------------------------------------------------------------------------------
+
+    def _tries_again(self, task: Task) -> bool:
+        failure = task.failure
+        if task.stop is not None:
+            return self._requeue_aborted(task)
+        if failure is None or task.status is not Status.FAILED:
+            return False
+        delay_s = self.retry.delay_s(task, failure.kind)
+        if delay_s is None:
+            return False
+        self.breaker.note(task.status, failure)
+        self.figures.retries += 1
+        self._next_attempt(task)
+        task.state = BACKOFF
+        task.more().entries.append(self.timers.after(delay_s, lambda: self._come_back(task)))
+        return True
+
+    def _requeue_aborted(self, task: Task) -> bool:
+        """Let a task that a pause has aborted start again, from its checkpoint."""
+        if task.rare is None or not task.rare.is_aborted:
+            return False
+        task.rare.is_aborted = False
+        self._next_attempt(task)
+        task.stop = None
+        task.state = BACKOFF
+        self._call_soon(lambda: self._come_back(task))
+        return True
+
+    def _call_soon(self, act: Callable[[], object]) -> None:
+        assert self.loop is not None  # noqa: S101  (asked for on the loop thread only)
+        self.loop.call_soon(act, context=self._nowhere)
+
+    def _next_attempt(self, task: Task) -> None:
+        task.more().history.append(_attempt(task))
+        self.trace.attempt_ended(task)
+        task.attempt += 1
+        task.attempt_ns = task.finished_ns = None
+        task.end(Status.OK, Reason.ACCEPTED)
+        if self.keeper is not None:
+            self.keeper.attempted(task)
+
+    def _come_back(self, task: Task) -> None:
+        """Let a task wait for a place again, before all that were never started."""
+        if task.state != BACKOFF:
+            return
+        task.state = QUEUED
+        with self.lock:
+            self.ledger.backoff -= 1
+            self.ledger.queued += 1
+        self.queues.push(task, front=True)
+        self.signal()
+
+    def requeue(self, task: Task, *, counts: bool = True) -> None:
+        """Start a running task again elsewhere: what executed it has died.
+
+        Args:
+            task: The task, whose last attempt is described already.
+            counts: False if that attempt never began.
+        """
+        self.limits.forget(task)
+        del self.running[task.id]
+        self.queues.ended(task)
+        self.admission.release(task, None)
+        self.admission.flush(self.queues)
+        if counts:
+            self._next_attempt(task)
+        else:
+            task.attempt_ns = task.finished_ns = None
+        task.stop = None
+        task.state = QUEUED
+        with self.lock:
+            self.ledger.running -= 1
+            self.ledger.queued += 1
+        self.queues.push(task, front=True)
+        self.signal()
+
+    # --- stopping --------------------------------------------------------------------------------
+
+    def stop(self, task: Task, status: Status, reason: Reason) -> bool:
+        """End a task wherever it is; false if it has ended or was told to end already."""
+        if task.state in (QUEUED, BACKOFF):
+            self.end_waiting([task], status, reason)
+            return True
+        if task.state != RUNNING:
+            return False
+        if task.stop is not None:
+            if task.rare is None or not task.rare.is_aborted:
+                return False
+            task.rare.is_aborted = False  # this time it is for good
+            task.stop = (status, reason)
+            return True
+        if task.finished_ns is not None:  # it has ended, in this very turn
+            return False
+        task.stop = (status, reason)
+        self.limits.watch_clean_up(task)
+        self.launcher.stop(task)
+        return True
+
+    def abort(self, task: Task) -> None:
+        """Stop a running task for it to start again later."""
+        if self.stop(task, Status.CANCELLED, Reason.REQUESTED):
+            task.more().is_aborted = True
+
+    def end_waiting(self, tasks: Iterable[Task], status: Status, reason: Reason) -> int:
+        """End tasks that wait for a place or for their next attempt."""
+        self._read_inbox()
+        ended: list[Task] = []
+        queued = 0
+        now_ns = self.clock()
+        for task in tasks:
+            if task.state not in (QUEUED, BACKOFF):
+                continue
+            self.limits.forget(task, ends=True)
+            if task.state == QUEUED:
+                task.state = DONE
+                queued += 1
+                self.queues.forget(task)
+            task.end(status, reason, failure=task.failure)
+            task.finished_ns = now_ns
+            if task.started_ns is None:
+                self.trace.ended_unstarted(task)
+            ended.append(task)
+        self._end(ended, queued=queued, backoff=len(ended) - queued)
+        self.signal()
+        return len(ended)
+
+    def end_queued(self, status: Status, reason: Reason) -> int:
+        """End every task that has not started."""
+        with self.lock:
+            waiting = [task for task in self.live.values() if task.state in (QUEUED, BACKOFF)]
+        return self.end_waiting(waiting, status, reason)
+
+    def abandon(self, task: Task) -> None:
+        """Give a task up that does not end: its outcome is made, its place is freed."""
+        if task.state != RUNNING or task.finished_ns is not None:
+            return
+        runs_in = task.runs_in
+        if task.rare is not None and task.rare.is_aborted:  # it starts again, beside this attempt
+            self.zombies.add(replace(task, state=DONE))
+        else:
+            if task.stop is not None:
+                task.end(*task.stop, detail="it did not end when told to")
+            else:
+                task.detail = "what it left behind did not end when told to"
+            self.zombies.add(task)
+        self._finished.append(task)
+        self._settle()
+        if task in self.zombies:
+            task.runs_in = runs_in  # where it is can still be shown
+        self.signal()
+
+    def returned_late(self, task: Task, attempt: int) -> None:
+        """Note that an attempt has ended that was given up and followed by another."""
+        self.late_results += 1
+        self.zombies = {
+            zombie for zombie in self.zombies if zombie.id != task.id or zombie.attempt != attempt
+        }
+
+    def left_behind(self, children: Iterable[asyncio.Task[Any]]) -> None:
+        """Remember asyncio tasks that outlive the task they belong to."""
+        for child in list(children):
+            self.orphans.add(child)
+            child.add_done_callback(self.orphans.discard)
+
+    def all_orphans(self) -> set[asyncio.Task[Any]]:
+        """Give the asyncio tasks that outlive the task they belong to."""
+        if self.finds_children_by_context and self.loop is not None:
+            return self.orphans | find_orphans(self.loop, self)
+        return set(self.orphans)
+
+    def cancel_orphans(self) -> None:
+        """End asyncio tasks that outlive the task they belong to."""
+        for orphan in self.all_orphans():
+            if not orphan.cancelling():
+                orphan.cancel()
+
+    # --- told by tasks ---------------------------------------------------------------------------
+
+    def note_progress(self, task: Task) -> None:
+        """Note that a task gets on."""
+        task.more().progress_ns = self.limits.active_ns()
+
+    def checkpointed(self, task: Task) -> None:
+        """Note that a task has left something to go on from."""
+        if self.keeper is not None:
+            self.keeper.checkpointed(task)
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether tasks wait at their pause points."""
+        return self.pauses.is_holding
+
+    async def hold(self, task: Task) -> None:
+        """Wait with a task until the runner is resumed."""
+        self.signal()
+        await self.pauses.hold(task)
+        if self.versions.now is not None and self.versions.now != task.version_start:
+            versions = task.more().versions
+            if not versions or versions[-1] != self.versions.now:
+                versions.append(self.versions.now)
+
+
+def _attempt(task: Task) -> Attempt:
+    actor = getattr(task.runs_in, "actor", None)
+    return Attempt(task.attempt, task.attempt_ns, task.finished_ns, task.status, task.reason, actor)

@@ -1,0 +1,183 @@
+"""Runs tasks as asyncio tasks of the runner's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Final
+
+from rollscope.errors import RollscopeError
+from rollscope.runner.children import end_children, find_children
+from rollscope.runner.context import current_task
+from rollscope.runner.guard import log
+from rollscope.runner.outcome import Reason, Status, describe_failure
+from rollscope.runner.retry import classify_failure
+from rollscope.runner.task import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from rollscope.runner.kernel import Kernel
+    from rollscope.runner.task import Rare, Task
+
+__all__ = ["LocalLauncher"]
+
+_REASONS: Final = {str(reason): reason for reason in Reason}
+
+
+class LocalLauncher:
+    """Starts tasks on the loop that the kernel runs on."""
+
+    def __init__(self, kernel: Kernel, clock: Callable[[], int]) -> None:
+        self._kernel = kernel
+        self._clock = clock
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Use this loop."""
+        self._loop = loop
+
+    def launch(self, task: Task) -> None:
+        """Start an attempt."""
+        task.context = context = task.origin.copy()  # each attempt begins with what was submitted
+        context.run(current_task.set, task)
+        # Not `loop.create_task`, which asks the task factory: that is for the children of tasks.
+        coroutine = self.run_rollscope_task(task)
+        task.runs_in = asyncio.Task(coroutine, loop=self._loop, context=context)
+
+    def stop(self, task: Task) -> None:
+        """Raise `CancelledError` in it; the kernel has noted why."""
+        running = task.runs_in
+        if task.attempt_ns is None:
+            # Its first line has not run, and now never will; so it cannot tell us its end.
+            running.cancel()
+            task.end(*(task.stop or (Status.CANCELLED, Reason.REQUESTED)))
+            self._kernel.ended(task)
+        else:
+            running.cancel(str(task.stop[1]) if task.stop else None)
+
+    async def run_rollscope_task(self, task: Task) -> None:
+        """Run an attempt; by this name it is told from what user code starts."""
+        kernel = self._kernel
+        task.attempt_ns = self._clock()
+        attempt = task.attempt
+        kernel.started(task)
+        awaitable: Any = None
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            awaitable = task.fn(*task.args, **task.kwargs)
+            if type(awaitable) is not CoroutineType and not hasattr(awaitable, "__await__"):
+                error = _cannot_be_awaited(task, awaitable)
+            else:
+                value = await awaitable
+        except BaseException as raised:
+            error = raised
+        if task.attempt != attempt:  # it was given up, and another attempt runs by now
+            kernel.returned_late(task, attempt)
+            return
+        if error is not None:
+            self._note_error(task, error, was_called=awaitable is not None)
+            error = None  # its traceback would keep this frame alive
+        elif type(value) is Verdict:
+            task.end(value.status, value.reason, value.value, detail=value.detail)
+        elif value is None and task.options.none_is is not None:
+            task.end(Status.REJECTED, task.options.none_is)
+        else:
+            task.value = value
+        if task.rare is not None or task.status is not Status.OK or self._seeks_children(task):
+            await self._clean_up(task)
+            if task.attempt != attempt:
+                kernel.returned_late(task, attempt)
+                return
+        task.finished_ns = self._clock()
+        kernel.ended(task)
+
+    def _seeks_children(self, task: Task) -> bool:
+        """Whether a task may have children that nobody has told us of."""
+        return self._kernel.finds_children_by_context and task.options.children == "cancel"
+
+    def _note_error(self, task: Task, error: BaseException, *, was_called: bool) -> None:
+        if isinstance(error, asyncio.CancelledError):
+            task.end(Status.CANCELLED, Reason.SELF_CANCELLED)
+            return
+        if not isinstance(error, Exception):
+            reason = Reason.BASE_EXCEPTION
+        elif isinstance(error, _NotAwaitable) or (not was_called and _is_bad_call(error)):
+            reason = Reason.BAD_CALL
+        elif isinstance(error, RollscopeError):  # ours may say themselves what they mean
+            reason = _REASONS.get(str(getattr(error, "reason", "")), Reason.EXCEPTION)
+        else:
+            reason = Reason.EXCEPTION
+        kind = classify_failure(error, self._kernel.retry.rules_of(task).rules)
+        task.end(Status.FAILED, reason, failure=describe_failure(error, kind))
+
+    async def _clean_up(self, task: Task) -> None:
+        """End what a task leaves behind, if it was stopped or failed; `cleanup_s` is all it has."""
+        while True:
+            try:
+                await self._end_rest(task)
+            except asyncio.CancelledError:
+                continue  # it was told to stop only now; what is done is not done again
+            except BaseException:
+                log.exception("cleaning up after task %d", task.id)
+            break
+        if task.stop is not None:
+            if task.status is Status.FAILED:
+                task.status, task.reason = task.stop
+            else:
+                task.end(*task.stop, value=task.value)
+
+    async def _end_rest(self, task: Task) -> None:
+        rare, kernel = task.rare, self._kernel
+        is_ordinary = task.stop is None and task.status in (Status.OK, Status.REJECTED)
+        ends_children = not is_ordinary or task.options.children == "cancel"
+        if not ends_children:
+            if rare is not None and rare.children:
+                kernel.left_behind(rare.children)
+            return
+        if kernel.finds_children_by_context:
+            find_children(asyncio.get_running_loop(), task)
+            rare = task.rare
+        has_hooks = rare is not None and bool(rare.cancel_hooks or rare.hooks)
+        if rare is None or not (rare.children or (has_hooks and not is_ordinary)):
+            return
+        if task.stop is None and not rare.hooks:
+            kernel.limits.watch_clean_up(task)
+        if not is_ordinary:
+            await self._run_hooks(task, rare)
+        await end_children(rare.children)
+
+    async def _run_hooks(self, task: Task, rare: Rare) -> None:
+        """Do what a task wanted done on a cancel; one that comes meanwhile does not stop it."""
+        acts, rare.cancel_hooks = rare.cancel_hooks, []
+        rare.hooks |= {asyncio.Task(_as_coroutine(act), loop=self._loop) for act in acts}
+        while rare.hooks:
+            done, rare.hooks = await asyncio.wait(rare.hooks)
+            for hook in done:
+                error = None if hook.cancelled() else hook.exception()
+                if error is not None:
+                    log.error(
+                        "what task %d wanted done on a cancel failed", task.id, exc_info=error
+                    )
+
+
+async def _as_coroutine(act: Callable[[], Awaitable[object]]) -> None:
+    await act()
+
+
+class _NotAwaitable(TypeError):
+    """A function gave something that cannot be awaited."""
+
+
+def _is_bad_call(error: BaseException) -> bool:
+    """Whether calling the function was the mistake, not something that happened inside of it."""
+    trace = error.__traceback__
+    return isinstance(error, TypeError) and (trace is None or trace.tb_next is None)
+
+
+def _cannot_be_awaited(task: Task, given: object) -> _NotAwaitable:
+    name = getattr(task.fn, "__qualname__", type(task.fn).__qualname__)
+    return _NotAwaitable(
+        f"{name} gave {type(given).__qualname__}, which cannot be awaited; submit an async function"
+    )

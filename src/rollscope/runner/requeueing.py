@@ -1,0 +1,95 @@
+"""Runs tasks again whose outcomes nobody has fetched and that have become too old."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from rollscope.runner.task import QUEUED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rollscope.runner.kernel import Kernel
+    from rollscope.runner.outcome import Outcome
+    from rollscope.runner.task import Task
+
+__all__ = ["Requeueing"]
+
+_TRIES: Final = 3
+"""After so many attempts an outcome is handed over as it is: weights change faster than it ends."""
+
+
+class Requeueing:
+    """Keeps what it takes to run a task again, until its outcome is handed over."""
+
+    def __init__(
+        self, kernel: Kernel, max_age: int, enlist: Callable[[Sequence[Task]], bool]
+    ) -> None:
+        """Begin with nothing.
+
+        Args:
+            kernel: What runs the tasks.
+            max_age: What is older has to run again.
+            enlist: Puts tasks into the inbox, under the lock; says whether to call the loop.
+        """
+        self._kernel = kernel
+        self._max_age = max_age
+        self._enlist = enlist
+        self._kept: dict[int, Task] = {}
+
+    def keep(self, tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> None:
+        """Keep the inputs of good outcomes that are on their way to the outbox."""
+        task_of = {task.id: task for task in tasks}
+        for outcome in outcomes:
+            task = task_of.get(outcome.id)
+            if task is not None and outcome.is_ok and task.attempt < _TRIES:
+                self._kept[outcome.id] = task
+
+    def forget(self, outcomes: Sequence[Outcome]) -> None:
+        """Let go of outcomes that were handed over."""
+        for outcome in outcomes:
+            self._kept.pop(outcome.id, None)
+
+    def run_again(self) -> None:
+        """Take outcomes that are too old out of the outbox, and run their tasks again."""
+        kernel = self._kernel
+        with kernel.lock:
+            old = [
+                self._kept.pop(outcome.id)
+                for outcome in kernel.outbox.outcomes()
+                if outcome.id in self._kept and self._is_old(outcome)
+            ]
+            if not old:
+                return
+            for task in old:
+                kernel.outbox.withdraw(task.id)
+            kernel.ledger.submitted -= len(old)  # they were counted when they came in
+            kernel.ledger.outbox -= len(old)
+            self._enlist([_fresh(task) for task in old])
+            if kernel.keeper is not None:
+                kernel.keeper.requeued(old)
+        kernel.call_loop(kernel.turn)
+
+    def _is_old(self, outcome: Outcome) -> bool:
+        age = self._kernel.versions.age_of(outcome.versions)
+        return age is not None and age > self._max_age
+
+
+def _fresh(task: Task) -> Task:
+    return replace(
+        task,
+        state=QUEUED,
+        attempt=task.attempt + 1,
+        admitted_ns=None,
+        started_ns=None,
+        attempt_ns=None,
+        finished_ns=None,
+        execution_ns=0,
+        version_start=None,
+        version_end=None,
+        value=None,
+        span=None,
+        rare=None,
+    )

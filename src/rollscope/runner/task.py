@@ -1,0 +1,195 @@
+"""A task on its way from submit to outcome, and the settings it was submitted with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from rollscope.runner.outcome import Reason, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from rollscope.runner.outcome import Attempt, Failure
+
+__all__ = [
+    "BACKOFF",
+    "DONE",
+    "NO_TAGS",
+    "QUEUED",
+    "RUNNING",
+    "Rare",
+    "Task",
+    "TaskOptions",
+    "Verdict",
+]
+
+QUEUED, BACKOFF, RUNNING, DONE = range(4)
+"""Where a task is; one that is admitted counts as running."""
+
+NO_TAGS: Final[Mapping[str, Any]] = {}
+
+
+class TaskOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What tasks submitted together share."""
+
+    id: int | None = None
+    """Given by the caller; counted up if it is not."""
+    key: str | None = None
+    """What names the data item in the trace; the function's name and the id if not given."""
+    sample: int = 0
+    tier: str = "train"
+    priority: int = 0
+    tags: Mapping[str, Any] = NO_TAGS
+    timeout_s: float | None = None
+    attempt_timeout_s: float | None = None
+    queue_timeout_s: float | None = None
+    stall_s: float | None = None
+    retry: Any = None
+    """A `Retry` of its own."""
+    children: str = "keep"
+    """`cancel`: asyncio tasks that outlive the function are cancelled at its return."""
+    group: Any = None
+    none_is: Reason | None = None
+    """`Reason.RETURNED_NONE` where a function that returns None rejects its item."""
+
+    is_limited: bool = False
+    """Whether a time limit has to be watched from the start on; follows from the others."""
+    is_special: bool = False
+    """Whether the trace has more to say of it than of most; follows from the others."""
+
+    def __post_init__(self) -> None:
+        """Work out once what is asked for every task."""
+        limits = (self.timeout_s, self.attempt_timeout_s, self.stall_s)
+        force_setattr(self, "is_limited", any(limit is not None for limit in limits))
+        is_special = bool(self.tags) or self.tier != "train" or self.timeout_s is not None
+        force_setattr(self, "is_special", is_special)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What a function returns to say itself how its task ended."""
+
+    status: Status
+    reason: Reason
+    value: Any = None
+    detail: str = ""
+
+
+class Rare:
+    """What few tasks have."""
+
+    __slots__ = (
+        "cancel_hooks",
+        "children",
+        "deadline",
+        "entries",
+        "history",
+        "holders",
+        "hooks",
+        "is_aborted",
+        "partial",
+        "permits",
+        "progress_ns",
+        "retries",
+        "seen_span",
+        "versions",
+    )
+
+    def __init__(self) -> None:
+        self.cancel_hooks: list[Callable[[], Awaitable[object]]] = []
+        self.children: set[Any] = set()
+        self.entries: list[Any] = []
+        """Timers to be taken back when the attempt ends."""
+        self.deadline: Any = None
+        """The timer of its limit over all attempts."""
+        self.history: list[Attempt] = []
+        self.holders = 1
+        """How many of its coroutines have to wait at a pause point for it to count as held."""
+        self.hooks: set[Any] = set()
+        """What was to be done on a cancel and is under way."""
+        self.is_aborted = False
+        """Told to stop for a pause, to start again after it."""
+        self.partial: Any = None
+        self.permits: list[Any] = []
+        self.progress_ns = 0
+        self.retries = 0
+        self.seen_span = 0
+        self.versions: list[int] = []
+
+
+class Task(msgspec.Struct, eq=False):
+    """One accepted submit. Only the loop thread changes it once it is accepted.
+
+    A struct, because one with so many fields is made five times as fast as a class of ours.
+    """
+
+    fn: Any
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    origin: Any
+    """The context of whoever submitted it."""
+    options: TaskOptions
+    submitted_ns: int
+    id: int = -1
+    state: int = QUEUED
+    attempt: int = 1
+    admitted_ns: int | None = None
+    started_ns: int | None = None
+    attempt_ns: int | None = None
+    """When the attempt at hand started."""
+    finished_ns: int | None = None
+    execution_ns: int = 0
+    """Over all attempts."""
+    version_start: int | None = None
+    version_end: int | None = None
+    context: Any = None
+    """What the attempt at hand runs in."""
+    runs_in: Any = None
+    """What executes it: an asyncio task, or a lease on another machine."""
+    stop: tuple[Status, Reason] | None = None
+    """Set when it was told to stop; that is then how it ends."""
+    status: Status = Status.OK
+    reason: Reason = Reason.ACCEPTED
+    value: Any = None
+    failure: Any = None
+    detail: str = ""
+    span: Any = None
+    rare: Any = None
+    kernel: Any = None
+
+    @property
+    def tier(self) -> str:
+        """Which queue it waits in."""
+        return self.options.tier
+
+    @property
+    def tags(self) -> Mapping[str, Any]:
+        """Labels as given."""
+        return self.options.tags
+
+    @property
+    def group(self) -> Any:  # noqa: ANN401  (what the group is named by is the caller's)
+        """The group it belongs to."""
+        return self.options.group
+
+    def more(self) -> Rare:
+        """Give the part that few tasks have, made when it is first needed."""
+        rare: Rare | None = self.rare
+        if rare is None:
+            rare = self.rare = Rare()
+        return rare
+
+    def end(
+        self,
+        status: Status,
+        reason: Reason,
+        value: Any = None,  # noqa: ANN401
+        failure: Failure | None = None,
+        detail: str = "",
+    ) -> None:
+        """Note how the attempt ended."""
+        self.status, self.reason, self.value = status, reason, value
+        self.failure, self.detail = failure, detail

@@ -1,0 +1,127 @@
+"""Finds out when user code blocks the loop, and which code it is.
+
+A thread asks the loop for an answer now and then, only while tasks run. No answer for a quarter of
+a second means that something blocks; its stack is then taken, once for each time.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from rollscope.instrument.stacks import call_chain
+from rollscope.runner.guard import log
+
+if TYPE_CHECKING:
+    from rollscope.runner.kernel import Kernel
+
+__all__ = ["Block", "Watcher"]
+
+_PATIENCE_S: Final = 0.25
+_KEPT: Final = 20
+
+
+class Block(msgspec.Struct, frozen=True):
+    """A time in which the loop did not turn."""
+
+    task_id: int | None
+    """The task whose code blocked, where that is known."""
+    frames: list[str]
+    """`file:line function`, outermost first, a quarter of a second into it."""
+    blocked_s: float
+
+
+class Watcher:
+    """Watches one loop, from a thread that sleeps while nothing runs."""
+
+    def __init__(self, kernel: Kernel, probe_s: float | None, name: str) -> None:
+        self._kernel = kernel
+        self._probe_s = probe_s
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self._work = threading.Event()
+        self._answered = threading.Event()
+        self._end = threading.Event()
+        self.lag_s = 0.0
+        """How long the loop took to answer the last time."""
+        self.blocked_since: float | None = None
+        self.blocks: list[Block] = []
+
+    def wake(self) -> None:
+        """Begin to watch: a task was started; from the loop thread."""
+        if self._probe_s is None or self._work.is_set():
+            return
+        self._work.set()
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._watch, name=f"rollscope-{self._name}-watch", daemon=True
+            )
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._end.set()
+        self._work.set()
+        self._answered.set()
+
+    def blocked_for_s(self) -> float:
+        """Say how long the loop has not answered; 0 if it does."""
+        since = self.blocked_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def _watch(self) -> None:
+        assert self._probe_s is not None  # noqa: S101  (the thread is not started without)
+        while not self._end.is_set():
+            self._work.wait()
+            if not self._kernel.running:
+                self._work.clear()
+                if not self._kernel.running:  # none started between the two looks
+                    continue
+                self._work.set()
+            self._probe()
+            self._end.wait(self._probe_s)
+
+    def _probe(self) -> None:
+        answered = self._answered
+        answered.clear()
+        asked = time.monotonic()
+        self._kernel.call_loop(answered.set)
+        if answered.wait(_PATIENCE_S):
+            self.lag_s = time.monotonic() - asked
+            return
+        if self._end.is_set() or self._kernel.loop is None or self._kernel.loop.is_closed():
+            return
+        self.blocked_since = asked
+        task_id, frames = self._culprit()
+        while not answered.wait(1.0):
+            if self._end.is_set():
+                return
+        self.lag_s = time.monotonic() - asked
+        self.blocked_since = None
+        self._tell(Block(task_id, frames, self.lag_s))
+
+    def _culprit(self) -> tuple[int | None, list[str]]:
+        kernel = self._kernel
+        frame = sys._current_frames().get(kernel.thread_id or 0)
+        if frame is None:
+            return None, []
+        running = next(
+            (
+                task
+                for task in list(kernel.running.values())
+                if hasattr(task.runs_in, "get_coro")
+                and getattr(task.runs_in.get_coro(), "cr_running", False)
+            ),
+            None,
+        )
+        return (None if running is None else running.id), call_chain(frame)
+
+    def _tell(self, block: Block) -> None:
+        self.blocks = [*self.blocks[-_KEPT + 1 :], block]
+        where = block.frames[-1] if block.frames else "an unknown place"
+        log.warning("the loop was blocked for %.2f s at %s", block.blocked_s, where)
+        self._kernel.trace.blocked(block.task_id, block.frames, block.blocked_s)

@@ -1,0 +1,151 @@
+"""What tasks start belongs to them, also on a loop that is not the runner's."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from rollscope.runner import Runner, Status
+from tests.unit.runner.virtual import Stage, play
+
+
+async def give(value: int = 0) -> int:
+    return value
+
+
+async def swallow(until_s: float) -> None:
+    """Go on for some time, whoever cancels it."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + until_s
+    while (left_s := until - loop.time()) > 0:
+        try:
+            await asyncio.sleep(left_s)
+        except asyncio.CancelledError:
+            continue
+
+
+def test_a_submitted_task_is_not_a_child_of_the_one_that_submitted_it() -> None:
+    async def main(stage: Stage) -> None:
+        async def parent() -> None:
+            stage.runner.submit(give, 7)
+            await asyncio.sleep(0)
+            raise ValueError
+
+        stage.runner.submit(parent)
+        outcomes = await stage.runner.await_outcomes(2, 100.0)
+        assert sorted(one.status for one in outcomes) == [Status.FAILED, Status.OK]
+
+    play(main)
+
+
+def test_children_of_children_end_too() -> None:
+    ended: list[str] = []
+
+    async def leaf() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(1.0)
+            ended.append("leaf")
+
+    async def branch() -> None:
+        asyncio.get_running_loop().create_task(leaf())
+        await asyncio.Event().wait()
+
+    async def root() -> None:
+        asyncio.get_running_loop().create_task(branch())
+        await asyncio.sleep(0.1)
+        raise ValueError
+
+    async def main(stage: Stage) -> None:
+        assert (await stage.runner.submit(root)).status is Status.FAILED
+        assert ended == ["leaf"]
+
+    play(main)
+
+
+def test_a_child_in_its_own_clean_up_is_not_cancelled_again() -> None:
+    cancels = 0
+
+    async def child() -> None:
+        nonlocal cancels
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancels += 1
+            try:
+                await asyncio.sleep(2.0)
+            except asyncio.CancelledError:
+                cancels += 1
+
+    async def work() -> None:
+        asyncio.get_running_loop().create_task(child())
+        await asyncio.sleep(0)
+        raise ValueError
+
+    async def main(stage: Stage) -> None:
+        handle = stage.runner.submit(work)
+        await asyncio.sleep(1.0)
+        stage.runner.cancel(handle.id)
+        await handle
+        assert stage.passed_s == pytest.approx(2.0, abs=0.01)
+
+    play(main)
+    assert cancels == 1
+
+
+def test_attempts_that_were_given_up_do_not_wait_for_each_other() -> None:
+    async def work() -> None:
+        asyncio.get_running_loop().create_task(swallow(50.0))
+        await asyncio.Event().wait()
+
+    async def main(stage: Stage) -> None:
+        runner = stage.runner
+        handle = runner.submit(work)
+        for _ in range(2):
+            await asyncio.sleep(1.0)
+            async with runner.pause(mode="abort") as pause:
+                assert await pause.aquiesced(100.0)
+        await asyncio.sleep(1.0)
+        runner.cancel(handle.id)
+        outcome = await handle
+        assert (outcome.status, outcome.attempts) == (Status.CANCELLED, 3)
+        await asyncio.sleep(1000.0)  # by then every child has ended
+        assert runner.health().zombies == 0
+
+    play(main, cleanup_s=2.0)
+
+
+def test_survivors_are_counted_and_end_with_the_runner() -> None:
+    children: list[asyncio.Task[None]] = []
+
+    async def work() -> None:
+        children.append(asyncio.get_running_loop().create_task(asyncio.sleep(1e6)))
+
+    async def main(stage: Stage) -> None:
+        assert (await stage.runner.submit(work)).is_ok
+        assert not children[0].done()
+        assert stage.runner.health().orphans == 1
+        assert (await stage.runner.adrain(10.0)).is_drained
+        await asyncio.sleep(0.1)
+        assert children[0].cancelled()
+
+    play(main)
+
+
+def test_tasks_of_the_host_on_the_same_loop_are_left_alone() -> None:
+    async def main() -> None:
+        theirs = asyncio.ensure_future(asyncio.sleep(1e6))
+
+        async def fail() -> None:
+            raise ValueError
+
+        async with Runner(probe_s=None) as runner:
+            await runner.submit(fail)
+            await runner.options(children="cancel").submit(give)
+        await asyncio.sleep(0)
+        assert not theirs.done()
+        theirs.cancel()
+
+    asyncio.run(main())

@@ -1,0 +1,255 @@
+"""A runner starts once, dies without losing anything, and begins again with nothing left over."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import threading
+import time
+import weakref
+from typing import Any
+
+import pytest
+
+from rollscope.errors import RunnerBroken, RunnerClosed, RunnerError
+from rollscope.runner import ExternalGate, Reason, Runner, Status
+from tests.unit.runner.virtual import turn_until
+
+PATIENCE_S = 20.0
+
+
+async def give(value: Any = None) -> Any:
+    return value
+
+
+async def wait_for_ever(started: threading.Event | None = None) -> None:
+    if started is not None:
+        started.set()
+    await asyncio.Event().wait()
+
+
+def test_a_second_start_does_nothing_but_warn(caplog: pytest.LogCaptureFixture) -> None:
+    with Runner(probe_s=None) as runner:
+        before = set(threading.enumerate())
+        handle = runner.submit(give, 1)
+        runner.start()
+        assert set(threading.enumerate()) == before
+        assert handle.result(PATIENCE_S).value == 1
+        assert caplog.text.count("runs already") == 1
+
+
+def test_a_closed_runner_begins_a_fresh_life_without_old_inputs() -> None:
+    runner = Runner(probe_s=None, concurrency=1)
+    started = threading.Event()
+    runner.start()
+    runner.submit(wait_for_ever, started)
+    runner.submit(give, "stale input")
+    started.wait(PATIENCE_S)
+    runner.close()
+    with runner.start():
+        assert runner.ledger().submitted == 0
+        assert runner.submit(give, "fresh").result(PATIENCE_S).value == "fresh"
+        assert runner.take_ready() == []
+
+
+def test_a_runner_that_was_closed_before_it_started_works() -> None:
+    runner = Runner(probe_s=None)
+    runner.close()
+    with runner:
+        for number in range(3):
+            assert runner.submit(give, number).result(PATIENCE_S).value == number
+        with pytest.raises(TimeoutError):
+            runner.wait(1, timeout_s=0.01)
+
+
+def test_lives_of_a_runner_leave_nothing_behind() -> None:
+    gate = ExternalGate()
+    runner = Runner(probe_s=None, gates=[gate])
+    kernels = []
+    for _ in range(3):
+        with runner:
+            assert runner.submit(give).result(PATIENCE_S).is_ok
+            kernels.append(weakref.ref(runner._kernel))
+    runner.start()
+    gc.collect()
+    assert [kernel() for kernel in kernels] == [None, None, None]
+    runner.close()
+
+
+@pytest.mark.parametrize("cause", ["fault", "stopped"])
+def test_when_the_loop_dies_every_task_is_lost_and_every_waiter_is_told(
+    cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any) -> None:
+        raise ZeroDivisionError("a fault of ours")
+
+    runner = Runner(probe_s=None, concurrency=2).start()
+    done = runner.submit(give, "done")
+    while runner.ledger().outbox == 0:
+        time.sleep(0.001)
+    started = threading.Event()
+    running = runner.submit(wait_for_ever, started)
+    started.wait(PATIENCE_S)
+    told: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            runner.wait(5)
+        except RunnerBroken as error:
+            told.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    while runner._kernel.outbox.wanted() == 0:
+        time.sleep(0.001)
+    if cause == "fault":
+        monkeypatch.setattr(runner._kernel.admission, "choose", fail)
+        runner.submit(give, "never admitted")
+    else:
+        assert runner._kernel.loop is not None
+        runner._kernel.loop.call_soon_threadsafe(runner._kernel.loop.stop)
+    waiting.join(PATIENCE_S)
+    assert len(told) == 1
+    if cause == "fault":
+        assert isinstance(told[0].__cause__, ZeroDivisionError)
+    assert done.result(0).value == "done"  # the outbox stays readable
+    lost = running.result(0)
+    assert (lost.status, lost.reason) == (Status.FAILED, Reason.LOST)
+    assert runner.ledger().adds_up()
+    assert runner.ledger().unfinished == 0
+    assert runner.health().state == "broken"
+    with pytest.raises(RunnerError):
+        runner.submit(give)
+    runner.close()
+    with runner:  # and all its places are free
+        assert runner.health().state == "running"
+        handles = [runner.submit(give, number) for number in range(5)]
+        assert [handle.result(PATIENCE_S).value for handle in handles] == list(range(5))
+
+
+def test_a_close_while_the_loop_is_blocked_lets_go_in_time() -> None:
+    runner = Runner(probe_s=None).start()
+    blocked, release = threading.Event(), threading.Event()
+
+    async def block() -> None:
+        blocked.set()
+        release.wait(PATIENCE_S * 3)
+
+    runner.submit(block)
+    blocked.wait(PATIENCE_S)
+    told: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            runner.wait(3)
+        except RunnerClosed as error:
+            told.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    closing = threading.Thread(target=runner.close, args=(0.2,))
+    closing.start()
+    try:
+        waiting.join(PATIENCE_S)
+        closing.join(PATIENCE_S)
+        assert not waiting.is_alive()
+        assert not closing.is_alive()
+        assert len(told) == 1
+    finally:
+        release.set()
+        thread = runner._thread
+        if thread is not None:
+            thread.join(PATIENCE_S)
+
+
+def test_blocking_calls_on_the_loop_of_the_runner_raise_at_once() -> None:
+    async def ask(runner: Runner) -> list[type[BaseException] | None]:
+        raised: list[type[BaseException] | None] = []
+        for call in (
+            lambda: runner.wait(1),
+            lambda: runner.wait_for(0),
+            lambda: runner.submit_blocking(give),
+            lambda: runner.drain(),
+            lambda: runner.pause("x").quiesced(),
+            lambda: runner.close(),
+        ):
+            try:
+                call()
+                raised.append(None)
+            except RunnerError as error:
+                raised.append(type(error))
+        runner.resume(all=True)
+        return raised
+
+    with Runner(probe_s=None) as runner:
+        outcome = runner.submit(ask, runner).result(PATIENCE_S)
+        assert outcome.value == [RunnerError] * 6
+        assert runner.submit(give, 1).result(PATIENCE_S).is_ok
+
+    async def in_loop() -> list[type[BaseException] | None]:
+        async with Runner(probe_s=None) as runner:
+            return await ask(runner)
+
+    assert asyncio.run(in_loop()) == [RunnerError] * 6
+
+
+def test_a_runner_on_a_loop_that_has_ended_can_still_be_read() -> None:
+    async def main() -> Runner:
+        async with Runner(probe_s=None) as runner:
+            runner.submit(give, 1)
+            await turn_until(lambda: runner.ledger().outbox == 1)
+        return runner
+
+    runner = asyncio.run(main())
+    runner.set_version(3)
+    runner.resume(all=True)
+    assert runner.cancel(7) == 0
+    assert [outcome.value for outcome in runner.wait(1, timeout_s=0)] == [1]
+
+
+def test_a_signal_drains_and_then_reaches_the_handler_from_before() -> None:
+    reached = threading.Event()
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: reached.set())
+    try:
+        with Runner(probe_s=None) as runner:
+            started, release = threading.Event(), threading.Event()
+
+            async def work() -> str:
+                started.set()
+                await turn_until(release.is_set, 0.001)
+                return "finished"
+
+            handle = runner.submit(work)
+            started.wait(PATIENCE_S)
+            with runner.drain_on_signal(PATIENCE_S, (signal.SIGUSR1,)):
+                signal.raise_signal(signal.SIGUSR1)
+                while runner.health().state != "draining":
+                    time.sleep(0.001)
+                assert not reached.is_set()
+                release.set()
+                assert handle.result(PATIENCE_S).value == "finished"
+                while not reached.is_set():  # handlers run in this very thread
+                    time.sleep(0.001)
+            assert signal.getsignal(signal.SIGUSR1) is not signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_importing_the_package_starts_and_installs_nothing(tmp_path: Any) -> None:
+    import subprocess
+    import sys
+
+    program = (
+        "import random, signal, sys, threading\n"
+        "before = random.getstate(), threading.active_count(), signal.getsignal(signal.SIGTERM)\n"
+        "import rollscope.runner, rollscope.rollout\n"
+        "after = random.getstate(), threading.active_count(), signal.getsignal(signal.SIGTERM)\n"
+        "assert before == after\n"
+        "heavy = {'uvloop', 'torch', 'ray', 'openai', 'numpy', 'duckdb'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,188 @@
+"""Who starts next, and what holds the next one back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from rollscope.runner import BudgetGate, ConcurrencyGate, RateGate, Runner, Status, Tier
+from rollscope.testing import VirtualTimeLoop, run_virtual
+from tests.unit.runner.virtual import Stage, play
+
+
+def _started_order(tiers: tuple[Tier, ...], counts: dict[str, int], **settings: Any) -> list[str]:
+    """Give the tiers of tasks in the order in which they start, one at a time."""
+    order: list[str] = []
+
+    async def work(tier: str) -> None:
+        order.append(tier)
+        await asyncio.sleep(1.0)
+
+    async def main(stage: Stage) -> None:
+        stage.runner.pause("test")
+        for tier, count in counts.items():
+            for _ in range(count):
+                stage.runner.options(tier=tier).submit(work, tier)
+        stage.runner.resume("test")
+        await stage.runner.await_outcomes(sum(counts.values()))
+
+    play(main, tiers=tiers, concurrency=1, **settings)
+    return order
+
+
+def test_freed_places_are_shared_by_weight() -> None:
+    tiers = (Tier(name="a", weight=3.0), Tier(name="b", weight=1.0))
+    order = _started_order(tiers, {"a": 100, "b": 100})
+    assert Counter(order[:40]) == {"a": 30, "b": 10}
+    assert Counter(order[:8]) == {"a": 6, "b": 2}
+
+
+def test_a_strict_tier_is_always_first() -> None:
+    tiers = (Tier(name="a"), Tier(name="first", strict=True))
+    order = _started_order(tiers, {"a": 5, "first": 5})
+    assert order == ["first"] * 5 + ["a"] * 5
+
+
+def test_a_tier_that_was_idle_has_no_claim_to_what_it_did_not_use() -> None:
+    order: list[str] = []
+
+    async def work(tier: str) -> None:
+        order.append(tier)
+        await asyncio.sleep(1.0)
+
+    async def main(stage: Stage) -> None:
+        for _ in range(60):
+            stage.runner.options(tier="train").submit(work, "train")
+        await asyncio.sleep(30.5)
+        for _ in range(30):
+            stage.runner.options(tier="eval").submit(work, "eval")
+        await stage.runner.await_outcomes(90)
+
+    play(main, concurrency=1)
+    assert Counter(order[31:51]) == {"train": 10, "eval": 10}
+
+
+def test_waiting_adds_priority_so_that_nothing_starves() -> None:
+    order: list[str] = []
+
+    async def work(name: str) -> None:
+        order.append(name)
+        await asyncio.sleep(10.0)
+
+    async def main(stage: Stage) -> None:
+        runner = stage.runner
+        runner.submit(work, "runs")
+        await asyncio.sleep(0.1)
+        runner.submit(work, "old")
+        for number in range(20):
+            runner.options(priority=2).submit(work, f"high{number}")
+            await asyncio.sleep(10.0)
+        await runner.await_outcomes(22)
+
+    play(main, concurrency=1, ageing_s=30.0)
+    # Two points of priority are sixty seconds of waiting, which six tasks of ten seconds take.
+    assert 5 <= order.index("old") <= 8
+
+
+def test_a_budget_is_kept_and_one_too_large_runs_alone() -> None:
+    spent = peak = 0
+
+    async def work(cost: int) -> None:
+        nonlocal spent, peak
+        spent += cost
+        peak = max(peak, spent if cost <= 10 else 0)
+        assert cost <= 10 or spent == cost
+        await asyncio.sleep(1.0)
+        spent -= cost
+
+    async def main(stage: Stage) -> None:
+        for cost in (4, 5, 3, 50, 6, 4, 1):
+            stage.runner.submit(work, cost)
+        outcomes = await stage.runner.await_outcomes(7, 100.0)
+        assert {one.status for one in outcomes} == {Status.OK}
+
+    gate = BudgetGate(10, lambda task: task.args[0])
+    play(main, gates=[gate])
+    assert peak == 10
+    assert gate.numbers()["spent"] == 0
+
+
+def test_a_cost_that_cannot_be_had_fails_that_task_only() -> None:
+    async def work(cost: object) -> object:
+        return cost
+
+    def cost_of(task: Any) -> float:
+        return 10.0 / float(task.args[0])
+
+    async def main(stage: Stage) -> None:
+        bad, good = stage.runner.submit(work, 0), stage.runner.submit(work, 2)
+        assert (await good).is_ok
+        assert (await bad).status is Status.FAILED
+        assert stage.runner.health().state == "running"
+
+    play(main, gates=[BudgetGate(10, cost_of)])
+
+
+def test_starts_keep_to_a_rate() -> None:
+    starts: list[float] = []
+
+    async def main(loop: VirtualTimeLoop) -> None:
+        async def work() -> None:
+            starts.append(loop.time())
+
+        gate = RateGate(2.0, burst=3, clock=loop.clock_ns)
+        async with Runner(gates=[gate], clock=loop.clock_ns, probe_s=None) as runner:
+            for _ in range(9):
+                runner.submit(work)
+            await runner.await_outcomes(9)
+            assert "rate" in runner.stats().binding_s
+
+    run_virtual(main)
+    since = [round(start - starts[0], 6) for start in starts]
+    assert since == pytest.approx([0, 0, 0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
+
+
+def test_a_gate_of_the_users_is_asked_and_given_its_permits_back() -> None:
+    class Pair:
+        """Two at a time, by the plain protocol."""
+
+        name = "pair"
+
+        def __init__(self) -> None:
+            self.out = self.peak = 0
+            self.wakes: list[Any] = []
+
+        def available(self) -> int:
+            return 2 - self.out
+
+        def acquire(self, task: Any) -> Permit:
+            self.out += 1
+            self.peak = max(self.peak, self.out)
+            return Permit(self)
+
+        def subscribe(self, wake: Any) -> None:
+            self.wakes.append(wake)
+
+    class Permit:
+        def __init__(self, gate: Pair) -> None:
+            self._gate: Pair | None = gate
+
+        def release(self) -> None:
+            gate, self._gate = self._gate, None
+            if gate is not None:
+                gate.out -= 1
+
+    gate, slots = Pair(), ConcurrencyGate(5)
+
+    async def main(stage: Stage) -> None:
+        for _ in range(9):
+            stage.runner.submit(asyncio.sleep, 1.0)
+        await stage.runner.await_outcomes(9, 100.0)
+        assert stage.passed_s == pytest.approx(5.0, abs=0.01)
+
+    play(main, gates=[gate, slots])
+    assert (gate.out, gate.peak) == (0, 2)
+    assert slots.numbers()["held"] == 0
