@@ -1,0 +1,82 @@
+"""What a caller may say about sampling, in OpenAI's words, as an engine's configuration."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rollscope.instrument.guard import tell
+from rollscope.rollout.client.limits import DEFAULT_TOKENS, TokenLimit, given
+from rollscope.rollout.engine import GenerationConfig
+
+__all__ = ["Advice", "sampling_changes"]
+
+_SAME: Final = ("temperature", "top_p", "frequency_penalty", "presence_penalty")
+_HARMLESS: Final = frozenset(
+    {
+        "model",
+        "user",
+        "store",
+        "metadata",
+        "tool_choice",
+        "parallel_tool_calls",
+        "stream",
+        "stream_options",
+        "timeout",
+        "extra_headers",
+        "extra_query",
+        "logprobs",
+        "n",
+    }
+)
+"""What does not change what an engine samples, or is looked at elsewhere."""
+
+
+class Advice:
+    """What a client has to tell its user; each thing once."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def about_limit(self, limit: TokenLimit) -> None:
+        """Tell that nobody limited the length of answers."""
+        if limit.is_default and self._is_new("limit"):
+            tell(
+                "no limit was set on the length of answers, so they end after %d tokens; "
+                "set max_completion_tokens",
+                DEFAULT_TOKENS,
+            )
+
+    def about_setting(self, name: str) -> None:
+        """Tell that a setting has no effect."""
+        if self._is_new(f"setting {name}"):
+            tell("the engine client does not know the setting %r and goes on without it", name)
+
+    def _is_new(self, what: str) -> bool:
+        is_new = what not in self._told
+        self._told.add(what)
+        return is_new
+
+
+def sampling_changes(
+    base: GenerationConfig, settings: Mapping[str, Any], advice: Advice
+) -> dict[str, Any]:
+    """Give what a call's settings change in a configuration.
+
+    Args:
+        base: The configuration, whose `extra` is added to.
+        settings: Keyword arguments of the call.
+        advice: Is told of settings that have no effect.
+    """
+    changes: dict[str, Any] = {}
+    for name, value in settings.items():
+        value = given(value)
+        if value is None or name in _HARMLESS:
+            continue
+        if name in _SAME:
+            changes[name] = float(value)
+        elif name == "stop":
+            changes[name] = (value,) if isinstance(value, str) else tuple(value)
+        elif name == "extra_body":
+            changes["extra"] = {**base.extra, **value}
+        else:
+            advice.about_setting(name)
+    return changes
