@@ -23,6 +23,12 @@ from rollscope.instrument.buffers import (
     STATUS,
     WHAT,
 )
+from rollscope.instrument.bulk import (
+    are_plain,
+    are_plain_fields,
+    number_distinct,
+    plain_scope_rows,
+)
 from rollscope.instrument.guard import tell_once
 from rollscope.instrument.sanitise import clean_attrs, clean_text, plain_number
 from rollscope.model.batch import SpanColumns, index_column, number_column
@@ -34,16 +40,9 @@ _NULL: Final = msgspec.Raw(b"\xc0")
 _NAME_BYTES: Final = 512
 _FEW_ATTRS: Final = 64
 _NUMBERS: Final = ("version_start", "version_end")
-_SMALL: Final = range(-(2**63), 2**63)
+_SHORT: Final = _NAME_BYTES // 4
+"""Characters of a name that surely fit."""
 _encode = msgspec.msgpack.Encoder().encode
-
-
-class _Numbering(dict[Any, int]):
-    """Numbers keys in the order in which they are first asked for."""
-
-    def __missing__(self, key: object) -> int:
-        self[key] = number = len(self)
-        return number
 
 
 def encode_rows(rows: list[Any], attr_max_bytes: int) -> SpanColumns:
@@ -64,27 +63,16 @@ def encode_rows(rows: list[Any], attr_max_bytes: int) -> SpanColumns:
 
 def _fast_attrs(attrs: list[dict[str, Any]], limit: int) -> msgspec.Raw:
     """Encode attributes at once if each value is a plain scalar of allowed size."""
-    limit //= 4  # characters that surely fit, whatever they are
-    for values in attrs:
-        if len(values) > _FEW_ATTRS:
-            raise ValueError
-        for value in values.values():
-            kind = type(value)
-            if kind is int or kind is float:
-                continue
-            if kind is str:
-                if len(value) > limit:
-                    raise ValueError
-            elif value is not None and kind is not bool:
-                raise TypeError
-    return msgspec.Raw(_encode(attrs)) if any(attrs) else _NULL
+    if not any(attrs):
+        return _NULL
+    if not are_plain(attrs, _FEW_ATTRS, limit // 4):  # characters that surely fit in bytes
+        raise ValueError
+    return msgspec.Raw(_encode(attrs))
 
 
 def _columns(rows: list[Any], attrs: msgspec.Raw) -> SpanColumns:
-    names, scopes = _Numbering(), _Numbering()
-    name_column = list(map(names.__getitem__, rows[NAME::ROW]))
-    scope_column = list(map(scopes.__getitem__, rows[SCOPE::ROW]))
-    fields = rows[FIELDS::ROW]
+    name_column, names = number_distinct(rows[NAME::ROW])
+    scope_column, scopes = number_distinct(rows[SCOPE::ROW])
     return SpanColumns(
         what=bytes(rows[WHAT::ROW]),
         status=bytes(rows[STATUS::ROW]),
@@ -95,31 +83,34 @@ def _columns(rows: list[Any], attrs: msgspec.Raw) -> SpanColumns:
         start_ns=number_column(rows[START::ROW]),
         end_ns=number_column(rows[END::ROW]),
         names=[_fit_name(name) for name in names],
-        scopes=[scope.encoded or _fit_scope(scope) for scope in scopes],
+        scopes=_scope_rows(scopes),
         attrs=attrs,
-        fields={row: _fit_fields(f) for row, f in enumerate(fields) if f} if any(fields) else {},
+        fields=_field_maps(rows[FIELDS::ROW]),
     )
+
+
+def _scope_rows(scopes: list[Scope]) -> list[ScopeRow]:
+    if not scopes:
+        return []
+    plain: Any = plain_scope_rows(scopes, _SHORT)
+    return plain or [scope.encoded or _fit_scope(scope) for scope in scopes]
+
+
+def _field_maps(fields: list[dict[str, Any] | None]) -> dict[int, dict[str, Any]]:
+    if not any(fields):
+        return {}
+    given = {row: one for row, one in enumerate(fields) if one}
+    if are_plain_fields(list(given.values()), _NUMBERS, _SHORT):
+        return given
+    return {row: _fit_fields(one) for row, one in given.items()}
 
 
 def _fit_name(name: str) -> str:
     return clean_text(name, _NAME_BYTES)
 
 
-def _is_short(value: object) -> bool:
-    """Whether it is plain text that surely fits."""
-    return type(value) is str and len(value) <= _NAME_BYTES // 4 and value.isascii()
-
-
 def _fit_scope(scope: Scope) -> ScopeRow:
-    trace_id, step, task_key, group, session_id, sample = row = scope.as_row()
-    if (
-        (task_key is None or _is_short(task_key))
-        and (group is None or _is_short(group))
-        and (step is None or (type(step) is int and step in _SMALL))
-        and (sample is None or (type(sample) is int and sample in _SMALL))
-    ):
-        scope.encoded = row
-        return row
+    trace_id, step, task_key, group, session_id, sample = scope.as_row()
     scope.encoded = row = (
         trace_id,
         _fit_number(step, "step"),
@@ -147,12 +138,6 @@ def _fit_number(value: object, where: str) -> int | None:
 
 
 def _fit_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    for key, value in fields.items():
-        is_fit = type(value) is int and value in _SMALL if key in _NUMBERS else _is_short(value)
-        if not is_fit:
-            break
-    else:
-        return fields
     fitted: dict[str, Any] = {}
     for key, value in fields.items():
         if key in _NUMBERS:

@@ -16,7 +16,7 @@ ScopeRow = tuple[bytes, "int | None", "str | None", "str | None", "int | None", 
 """trace id, step, task key, group, session id, sample: a scope as a frame keeps it."""
 
 
-class Scope(msgspec.Struct, eq=False):
+class Scope(msgspec.Struct, eq=False, gc=False):
     """The shared part of the spans of one session (or task, step, or root span).
 
     Compared by identity, which is what makes it a cheap key while frames are encoded.

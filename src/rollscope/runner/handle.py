@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Handle"]
 
 
-class Handle(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
+class Handle(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Names a task; its outcome can be waited for by a thread or awaited."""
 
     runner: Any

@@ -271,6 +271,7 @@ class Kernel:
         if not chosen:
             return
         now_ns = self.clock()
+        self.trace.refresh()
         with self.lock:
             self.ledger.queued -= len(chosen)
             self.ledger.running += len(chosen)
@@ -296,7 +297,8 @@ class Kernel:
         if task.started_ns is None:
             task.started_ns = task.attempt_ns
             task.version_start = self.versions.now
-        self.trace.started(task)
+        if self.trace.is_on:
+            self.trace.started(task)
         if task.options.is_limited:
             self.limits.watch(task)
 

@@ -40,7 +40,6 @@ class LocalLauncher:
     def launch(self, task: Task) -> None:
         """Start an attempt."""
         task.context = context = task.origin.copy()  # each attempt begins with what was submitted
-        context.run(current_task.set, task)
         # Not `loop.create_task`, which asks the task factory: that is for the children of tasks.
         coroutine = self.run_rollscope_task(task)
         task.runs_in = asyncio.Task(coroutine, loop=self._loop, context=context)
@@ -61,6 +60,7 @@ class LocalLauncher:
         kernel = self._kernel
         task.attempt_ns = self._clock()
         attempt = task.attempt
+        current_task.set(task)
         kernel.started(task)
         awaitable: Any = None
         value: Any = None
@@ -85,17 +85,14 @@ class LocalLauncher:
             task.end(Status.REJECTED, task.options.none_is)
         else:
             task.value = value
-        if task.rare is not None or task.status is not Status.OK or self._seeks_children(task):
+        is_plain = task.rare is None and task.status is Status.OK
+        if not is_plain or (kernel.finds_children_by_context and _ends_children(task)):
             await self._clean_up(task)
             if task.attempt != attempt:
                 kernel.returned_late(task, attempt)
                 return
         task.finished_ns = self._clock()
         kernel.ended(task)
-
-    def _seeks_children(self, task: Task) -> bool:
-        """Whether a task may have children that nobody has told us of."""
-        return self._kernel.finds_children_by_context and task.options.children == "cancel"
 
     def _note_error(self, task: Task, error: BaseException, *, was_called: bool) -> None:
         if isinstance(error, asyncio.CancelledError):
@@ -131,7 +128,7 @@ class LocalLauncher:
     async def _end_rest(self, task: Task) -> None:
         rare, kernel = task.rare, self._kernel
         is_ordinary = task.stop is None and task.status in (Status.OK, Status.REJECTED)
-        ends_children = not is_ordinary or task.options.children == "cancel"
+        ends_children = not is_ordinary or _ends_children(task)
         if not ends_children:
             if rare is not None and rare.children:
                 kernel.left_behind(rare.children)
@@ -160,6 +157,11 @@ class LocalLauncher:
                     log.error(
                         "what task %d wanted done on a cancel failed", task.id, exc_info=error
                     )
+
+
+def _ends_children(task: Task) -> bool:
+    """Whether a task's children end with it, however it ends."""
+    return task.options.children == "cancel"
 
 
 async def _as_coroutine(act: Callable[[], Awaitable[object]]) -> None:

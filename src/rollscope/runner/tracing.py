@@ -59,6 +59,8 @@ class Trace:
         self._recorder: Recorder | None = None
         self._types: SpanTypes | None = None
         self._lane = Lane(name, gates)
+        self.is_on = False
+        """Whether tasks are recorded."""
         self._ending: dict[int, Outcome] = {}
         """Sessions that have ended and are not recorded yet, by span; the recorder's own."""
         self._timers: Timers | None = None
@@ -69,19 +71,19 @@ class Trace:
         self._timers = timers
         self._lane.timers = timers
 
-    def _current_types(self) -> SpanTypes | None:
-        """Give what spans are made with; None while nothing is recorded."""
+    def refresh(self) -> None:
+        """See whether something is recorded now, and with what."""
         recorder = (self._tracer or default._tracer)._recorder
         if recorder is not self._recorder:
             self._recorder = recorder
             self._types = None if recorder is None else recorder.types
             self._ending = {} if recorder is None else recorder.buffers.ending
+            self.is_on = recorder is not None
             self._lane.record_with(self._types, self._tracer or default._tracer)
-        return self._types
 
     def started(self, task: Task) -> None:
         """Begin the session of a task, in the context that its code runs in."""
-        types = self._current_types()
+        types = self._types
         if types is None:
             return
         options = task.options
@@ -245,7 +247,7 @@ class Trace:
 
     def held_by(self, holder: str | None, detail: str = "") -> None:
         """Record what holds the next task back, as an interval; for a pause, whose it is."""
-        self._current_types()
+        self.refresh()
         self._lane.held_by(holder, detail)
 
     def close(self) -> None:

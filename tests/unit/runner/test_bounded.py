@@ -36,7 +36,7 @@ def _objects() -> Counter[str]:
     return Counter(
         kind.__name__
         for kind in kinds
-        if kind.__module__.startswith(_OURS) or kind.__name__ in ("cell", "coroutine")
+        if kind.__module__.startswith(_OURS) or kind.__name__ == "coroutine"
     )
 
 

@@ -40,6 +40,10 @@ class GuestTrace(Trace):
     def __init__(self, name: str, listener: Listener) -> None:
         super().__init__(name, None)
         self._listener = listener
+        self.is_on = True  # starts are told to the head, recorded or not
+
+    def refresh(self) -> None:
+        """Leave it to `started` what is recorded with."""
 
     def started(self, task: Task) -> None:
         """Go on under the session of the task, in the context that its code runs in."""
