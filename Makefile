@@ -43,13 +43,15 @@ wheel: setup ## Build the wheel into dist/
 docs: setup ## Write the generated pages of docs/
 	@$(BIN)/python scripts/write-docs
 
-bench: $(VENV)/.ready-bench ## Measure the recorder and the store against their rivals
+bench: $(VENV)/.ready-bench ## Measure everything against its rivals
 	@$(BIN)/python benchmarks/bench_overhead.py
 	@$(BIN)/python benchmarks/bench_stacks.py
 	@$(BIN)/python benchmarks/bench_store.py
 	@$(BIN)/python benchmarks/bench_query.py
 	@$(BIN)/python benchmarks/bench_live.py
 	@$(BIN)/python benchmarks/bench_clickhouse.py
+	@$(BIN)/python benchmarks/bench_runner.py
+	@$(BIN)/python benchmarks/bench_ray.py
 
 clean: ## Remove the environment, caches and built files (runs/ is kept)
 	@rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -24,7 +24,7 @@ def test_asynchronous_rollouts_give_fresh_batches_and_a_trace(tmp_path: Path) ->
     assert [line.split(",")[0] for line in shown[:5]] == [
         f"step {step}: 4 groups" for step in range(5)
     ]
-    assert shown[5].startswith("evaluation: [")
+    assert shown[5].startswith("not finished: ")
     with rollscope.open("async-rollout", dir=str(tmp_path)) as run:
         sessions = run.sessions().to_pylist()
         assert run.problems == []

@@ -20,7 +20,7 @@ def number_distinct(items: list[Any]) -> tuple[list[int], list[Any]]:
 
 
 def are_plain(attrs: list[dict[str, Any]], most: int, longest: int) -> bool:
-    """Say whether all maps are small and of plain scalars, no text longer than so many characters."""
+    """Say whether all maps are small and hold plain scalars only, no text longer than that."""
     if max(map(len, attrs), default=0) > most:
         return False
     values = list(chain.from_iterable(map(dict.values, attrs)))

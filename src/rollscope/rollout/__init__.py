@@ -31,6 +31,7 @@ from rollscope.rollout.rlvr import RLVRWorkflow
 from rollscope.rollout.tool_calls import ToolCall, parse_tool_calls
 from rollscope.rollout.tools import ToolUseWorkflow
 from rollscope.rollout.trajectory import Trajectory, check_trajectory_format, concat_padded
+from rollscope.rollout.transcript import Transcript
 from rollscope.rollout.vision import VisionRLVRWorkflow
 from rollscope.rollout.workflow import RolloutWorkflow
 
@@ -49,6 +50,7 @@ __all__ = [
     "ToolCall",
     "ToolUseWorkflow",
     "Trajectory",
+    "Transcript",
     "VisionRLVRWorkflow",
     "WorkflowExecutor",
     "WorkflowTaskInput",
