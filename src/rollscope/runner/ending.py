@@ -130,7 +130,7 @@ class Ending(RunnerBase):
             kernel.end_queued(Status.CANCELLED, Reason.DRAINED)
             for task in list(kernel.running.values()):
                 kernel.stop(task, Status.CANCELLED, Reason.DRAINED)
-        kernel.cancel_orphans()
+        kernel.leftovers.cancel_orphans()
         kernel.signal()
 
     def _has_ended(self) -> bool:
@@ -139,7 +139,7 @@ class Ending(RunnerBase):
     def _drained(self, *, is_drained: bool) -> DrainReport:
         self._is_drained = is_drained
         kernel = self._kernel
-        kernel.call_loop(kernel.cancel_orphans)  # also those of the tasks that ended last
+        kernel.call_loop(kernel.leftovers.cancel_orphans)  # also those of the tasks that ended last
         by_status: dict[str, int] = {}
         for (status, _), count in kernel.figures.outcomes.items():
             by_status[str(status)] = by_status.get(str(status), 0) + count
@@ -213,7 +213,7 @@ class Ending(RunnerBase):
         self._let_waiters_go()
         self._is_closed = True
         await self._run_exit_callbacks()
-        kernel.cancel_orphans()
+        kernel.leftovers.cancel_orphans()
         kernel.trace.close()
         kernel.unbind()
         self._watcher.stop()
@@ -228,7 +228,7 @@ class Ending(RunnerBase):
         kernel.end_queued(Status.CANCELLED, Reason.CLOSED)
         for task in list(kernel.running.values()):
             kernel.stop(task, Status.CANCELLED, Reason.CLOSED)
-        kernel.cancel_orphans()
+        kernel.leftovers.cancel_orphans()
 
     def _give_up_rest(self) -> None:
         for task in list(self._kernel.running.values()):
@@ -247,7 +247,7 @@ class Ending(RunnerBase):
 
         async def end() -> None:
             await self._run_exit_callbacks()
-            self._kernel.cancel_orphans()
+            self._kernel.leftovers.cancel_orphans()
             self._kernel.trace.close()
             loop.stop()
 
@@ -264,4 +264,4 @@ class Ending(RunnerBase):
     def _report(self, unfinished: list[int]) -> CloseReport:
         kernel = self._kernel
         with kernel.lock:
-            return CloseReport(unfinished, len(kernel.outbox), len(kernel.zombies))
+            return CloseReport(unfinished, len(kernel.outbox), len(kernel.leftovers.zombies))

@@ -17,12 +17,14 @@ from msgspec.structs import replace
 
 from rollscope.errors import RunnerBroken
 from rollscope.runner.admission import Admission
+from rollscope.runner.attempts import Attempts
 from rollscope.runner.breaker import Breaker
-from rollscope.runner.children import find_orphans
 from rollscope.runner.guard import log
 from rollscope.runner.ledger import Ledger
+from rollscope.runner.leftovers import Leftovers
 from rollscope.runner.limits import Limits
-from rollscope.runner.outcome import Attempt, Outcome, Reason, Status, describe_failure
+from rollscope.runner.outcome import Reason, Status, describe_failure
+from rollscope.runner.settling import outcome_of
 from rollscope.runner.stats import Figures
 from rollscope.runner.task import BACKOFF, DONE, QUEUED, RUNNING, Task
 from rollscope.runner.timers import Timers
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from rollscope.runner.outbox import Outbox
-    from rollscope.runner.outcome import Failure
+    from rollscope.runner.outcome import Failure, Outcome
     from rollscope.runner.pausing import Pauses
     from rollscope.runner.requeueing import Requeueing
     from rollscope.runner.retry import RetryBudget
@@ -80,9 +82,6 @@ class Kernel:
         self.live: dict[int, Task] = {}
         """Every task without an outcome; changed under `lock`."""
         self.running: dict[int, Task] = {}
-        self.zombies: set[Task] = set()
-        """Tasks that did not end when told to, with their outcome made."""
-        self.late_results = 0
         self.outbox: Outbox
         self.launcher: Launcher
         self.queues, self.admission, self.retry = queues, admission, retry
@@ -90,12 +89,13 @@ class Kernel:
         self.timers = Timers(clock, self.die)
         trace.use_timers(self.timers)
         self.limits = Limits(self, cleanup_s)
+        self.attempts = Attempts(self)
+        self.leftovers = Leftovers(self)
         self.versions = Versions()
         self.figures = Figures(clock())
         self.loop: asyncio.AbstractEventLoop | None = None
         self.thread_id: int | None = None
         self.finds_children_by_context = False
-        self.orphans: set[asyncio.Task[Any]] = set()
         self.error: BaseException | None = None
         """What killed the loop."""
         self.has_lived = False
@@ -221,7 +221,7 @@ class Kernel:
             task.finished_ns = task.finished_ns or self.clock()
         self.admission.flush(self.queues)
         self.running.clear()
-        settled = [self._outcome_of(task) for task in lost]
+        settled = [outcome_of(task) for task in lost]
         for task in lost:
             task.state = DONE
             task.context = task.runs_in = None
@@ -305,8 +305,7 @@ class Kernel:
     def ended(self, task: Task) -> None:
         """Note that an attempt has ended, and how."""
         if task.state == DONE:
-            self.late_results += 1
-            self.zombies.discard(task)
+            self.leftovers.returned(task)
             return
         self._finished.append(task)
         if not self._turn_due:
@@ -323,7 +322,7 @@ class Kernel:
         ended: list[Task] = []
         retried = 0
         admission, running = self.admission, self.running
-        queue_of = self.queues.queues
+        queue_of, follow = self.queues.queues, self.attempts.follow
         for task in finished:
             if task.state != RUNNING:
                 continue
@@ -339,7 +338,7 @@ class Kernel:
             if task.rare is not None:
                 self.limits.forget(task)
             if task.status is not Status.OK or task.stop is not None:
-                if self._tries_again(task):
+                if follow(task):
                     admission.release(task, None)
                     retried += 1
                     continue
@@ -370,7 +369,7 @@ class Kernel:
         for task in tasks:
             task.state = DONE
             task.version_end = version
-            add(self._outcome_of(task))
+            add(outcome_of(task))
             count(task)
             task.context = task.runs_in = None  # which know the task in turn
         outcomes = settled if self.on_settled is None else self._pass_on(tasks, settled)
@@ -400,114 +399,6 @@ class Kernel:
         assert self.on_settled is not None  # noqa: S101  (asked for only then)
         asked = map(self.on_settled, tasks, settled)
         return [outcome for outcome in asked if outcome is not None]
-
-    def _outcome_of(self, task: Task) -> Outcome:
-        rare = task.rare
-        status, options = task.status, task.options
-        start = task.version_start
-        versions: tuple[int, ...] = ()
-        if start is not None:
-            versions = (start, *rare.versions) if rare is not None and rare.versions else (start,)
-        return Outcome(
-            task.id,
-            status,
-            task.reason,
-            task.value,
-            task.failure,
-            task.detail,
-            options.group,
-            options.tier,
-            options.tags,
-            task.attempt,
-            task.submitted_ns,
-            task.admitted_ns,
-            task.started_ns,
-            task.finished_ns or task.submitted_ns,
-            start,
-            task.version_end if start is not None else None,
-            versions,
-            rare.partial if rare is not None and status is not Status.OK else None,
-            (*rare.history, _attempt(task)) if rare is not None and rare.history else (),
-            task.execution_ns,
-            task.span,
-        )
-
-    # --- again -----------------------------------------------------------------------------------
-
-    def _tries_again(self, task: Task) -> bool:
-        failure = task.failure
-        if task.stop is not None:
-            return self._requeue_aborted(task)
-        if failure is None or task.status is not Status.FAILED:
-            return False
-        delay_s = self.retry.delay_s(task, failure.kind)
-        if delay_s is None:
-            return False
-        self.breaker.note(task.status, failure)
-        self.figures.retries += 1
-        self._next_attempt(task)
-        task.state = BACKOFF
-        task.more().entries.append(self.timers.after(delay_s, lambda: self._come_back(task)))
-        return True
-
-    def _requeue_aborted(self, task: Task) -> bool:
-        """Let a task that a pause has aborted start again, from its checkpoint."""
-        if task.rare is None or not task.rare.is_aborted:
-            return False
-        task.rare.is_aborted = False
-        self._next_attempt(task)
-        task.stop = None
-        task.state = BACKOFF
-        self._call_soon(lambda: self._come_back(task))
-        return True
-
-    def _call_soon(self, act: Callable[[], object]) -> None:
-        assert self.loop is not None  # noqa: S101  (asked for on the loop thread only)
-        self.loop.call_soon(act, context=self._nowhere)
-
-    def _next_attempt(self, task: Task) -> None:
-        task.more().history.append(_attempt(task))
-        self.trace.attempt_ended(task)
-        task.attempt += 1
-        task.attempt_ns = task.finished_ns = None
-        task.end(Status.OK, Reason.ACCEPTED)
-        if self.keeper is not None:
-            self.keeper.attempted(task)
-
-    def _come_back(self, task: Task) -> None:
-        """Let a task wait for a place again, before all that were never started."""
-        if task.state != BACKOFF:
-            return
-        task.state = QUEUED
-        with self.lock:
-            self.ledger.backoff -= 1
-            self.ledger.queued += 1
-        self.queues.push(task, front=True)
-        self.signal()
-
-    def requeue(self, task: Task, *, counts: bool = True) -> None:
-        """Start a running task again elsewhere: what executed it has died.
-
-        Args:
-            task: The task, whose last attempt is described already.
-            counts: False if that attempt never began.
-        """
-        self.limits.forget(task)
-        del self.running[task.id]
-        self.queues.ended(task)
-        self.admission.release(task, None)
-        self.admission.flush(self.queues)
-        if counts:
-            self._next_attempt(task)
-        else:
-            task.attempt_ns = task.finished_ns = None
-        task.stop = None
-        task.state = QUEUED
-        with self.lock:
-            self.ledger.running -= 1
-            self.ledger.queued += 1
-        self.queues.push(task, front=True)
-        self.signal()
 
     # --- stopping --------------------------------------------------------------------------------
 
@@ -571,43 +462,18 @@ class Kernel:
             return
         runs_in = task.runs_in
         if task.rare is not None and task.rare.is_aborted:  # it starts again, beside this attempt
-            self.zombies.add(replace(task, state=DONE))
+            self.leftovers.zombies.add(replace(task, state=DONE))
         else:
             if task.stop is not None:
                 task.end(*task.stop, detail="it did not end when told to")
             else:
                 task.detail = "what it left behind did not end when told to"
-            self.zombies.add(task)
+            self.leftovers.zombies.add(task)
         self._finished.append(task)
         self._settle()
-        if task in self.zombies:
+        if task in self.leftovers.zombies:
             task.runs_in = runs_in  # where it is can still be shown
         self.signal()
-
-    def returned_late(self, task: Task, attempt: int) -> None:
-        """Note that an attempt has ended that was given up and followed by another."""
-        self.late_results += 1
-        self.zombies = {
-            zombie for zombie in self.zombies if zombie.id != task.id or zombie.attempt != attempt
-        }
-
-    def left_behind(self, children: Iterable[asyncio.Task[Any]]) -> None:
-        """Remember asyncio tasks that outlive the task they belong to."""
-        for child in list(children):
-            self.orphans.add(child)
-            child.add_done_callback(self.orphans.discard)
-
-    def all_orphans(self) -> set[asyncio.Task[Any]]:
-        """Give the asyncio tasks that outlive the task they belong to."""
-        if self.finds_children_by_context and self.loop is not None:
-            return self.orphans | find_orphans(self.loop, self)
-        return set(self.orphans)
-
-    def cancel_orphans(self) -> None:
-        """End asyncio tasks that outlive the task they belong to."""
-        for orphan in self.all_orphans():
-            if not orphan.cancelling():
-                orphan.cancel()
 
     # --- told by tasks ---------------------------------------------------------------------------
 
@@ -633,8 +499,3 @@ class Kernel:
             versions = task.more().versions
             if not versions or versions[-1] != self.versions.now:
                 versions.append(self.versions.now)
-
-
-def _attempt(task: Task) -> Attempt:
-    actor = getattr(task.runs_in, "actor", None)
-    return Attempt(task.attempt, task.attempt_ns, task.finished_ns, task.status, task.reason, actor)

@@ -74,7 +74,7 @@ class LocalLauncher:
         except BaseException as raised:
             error = raised
         if task.attempt != attempt:  # it was given up, and another attempt runs by now
-            kernel.returned_late(task, attempt)
+            kernel.leftovers.attempt_returned(task, attempt)
             return
         if error is not None:
             self._note_error(task, error, was_called=awaitable is not None)
@@ -89,7 +89,7 @@ class LocalLauncher:
         if not is_plain or (kernel.finds_children_by_context and _ends_children(task)):
             await self._clean_up(task)
             if task.attempt != attempt:
-                kernel.returned_late(task, attempt)
+                kernel.leftovers.attempt_returned(task, attempt)
                 return
         task.finished_ns = self._clock()
         kernel.ended(task)
@@ -131,7 +131,7 @@ class LocalLauncher:
         ends_children = not is_ordinary or _ends_children(task)
         if not ends_children:
             if rare is not None and rare.children:
-                kernel.left_behind(rare.children)
+                kernel.leftovers.add_orphans(rare.children)
             return
         if kernel.finds_children_by_context:
             find_children(asyncio.get_running_loop(), task)

@@ -85,8 +85,8 @@ class Reporting(RunnerBase):
             error=self._error_text(),
             loop_lag_s=self._watcher.lag_s,
             blocked_for_s=self._watcher.blocked_for_s(),
-            zombies=len(kernel.zombies),
-            orphans=len(kernel.all_orphans()),
+            zombies=len(kernel.leftovers.zombies),
+            orphans=len(kernel.leftovers.orphans()),
             oldest_queued_s=(now_ns - min(queued, default=now_ns)) * 1e-9,
             oldest_running_s=(now_ns - min(running, default=now_ns)) * 1e-9,
             since_progress_s=(now_ns - kernel.figures.ended_ns) * 1e-9,
@@ -102,7 +102,7 @@ class Reporting(RunnerBase):
             return "starting"
         if self._refusal is not None:
             return "draining"
-        if kernel.zombies or self._watcher.blocked_since is not None:
+        if kernel.leftovers.zombies or self._watcher.blocked_since is not None:
             return "degraded"
         return "paused" if kernel.pauses.is_paused else "running"
 
@@ -132,7 +132,7 @@ class Reporting(RunnerBase):
         """Show the tasks that have run the longest and where each hangs; from any thread."""
         kernel, now_ns = self._kernel, self._clock()
         with kernel.lock:
-            live = [*kernel.live.values(), *kernel.zombies]
+            live = [*kernel.live.values(), *kernel.leftovers.zombies]
         live.sort(key=lambda task: (task.started_ns is None, task.started_ns or task.submitted_ns))
         if where is None:
             live = live[:limit]
@@ -141,7 +141,7 @@ class Reporting(RunnerBase):
 
     def _report_task(self, task: Task, now_ns: int) -> TaskReport:
         kernel, rare = self._kernel, task.rare
-        if task in kernel.zombies:
+        if task in kernel.leftovers.zombies:
             state = "zombie"
         elif task.id in kernel.running:
             state = "running"
@@ -205,5 +205,5 @@ class Reporting(RunnerBase):
             loop_lag_s=self._watcher.lag_s,
             binding_gate=binding,
             binding_s=binding_s,
-            late_results=kernel.late_results,
+            late_results=kernel.leftovers.late_results,
         )

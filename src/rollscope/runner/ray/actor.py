@@ -133,7 +133,7 @@ class ActorHost:
 
     async def cancel_orphans(self) -> None:
         """End what tasks have left behind."""
-        self._later(self._lodging.runner._kernel.cancel_orphans)
+        self._later(self._lodging.runner._kernel.leftovers.cancel_orphans)
 
     def _later(self, act: Any) -> None:  # noqa: ANN401  (a call for its effect)
         self._lodging.runner._kernel.call_loop(act)

@@ -122,7 +122,7 @@ class Inbound:
             if task.state == DONE:
                 kernel.ended(task)
             else:
-                kernel.returned_late(task, lease.attempt)
+                kernel.leftovers.attempt_returned(task, lease.attempt)
             return
         task.end(done.status, done.reason, value, done.failure, done.detail)
         if task.stop is not None:
@@ -135,7 +135,7 @@ class Inbound:
             is_aborted = task.rare is not None and task.rare.is_aborted
             zombie = replace(task, state=DONE) if is_aborted else task
             member.zombies[lease.number] = zombie
-            kernel.zombies.add(zombie)
+            kernel.leftovers.zombies.add(zombie)
         kernel.ended(task)
 
 

@@ -327,7 +327,7 @@ class RayLauncher:
             if work is not me:
                 work.cancel()
         self._count_slots()
-        self._kernel.zombies.difference_update(member.zombies.values())
+        self._kernel.leftovers.zombies.difference_update(member.zombies.values())
         for lease in list(member.leases.values()):
             recover(self._kernel, lease, why)
         member.leases.clear()

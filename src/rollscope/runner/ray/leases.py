@@ -21,9 +21,7 @@ def recover(kernel: Kernel, lease: Lease, why: str) -> None:
     """Start a task again whose actor is gone, from its last checkpoint, or end it as lost."""
     task = lease.task
     if not lease.is_current:
-        kernel.zombies = {
-            one for one in kernel.zombies if (one.id, one.attempt) != (task.id, lease.attempt)
-        }
+        kernel.leftovers.forget_attempt(task.id, lease.attempt)
         return
     if not lease.is_sent:
         hand_back(kernel, lease)
@@ -41,7 +39,7 @@ def recover(kernel: Kernel, lease: Lease, why: str) -> None:
     if task.attempt_ns is not None:
         task.execution_ns += task.finished_ns - task.attempt_ns
     task.end(Status.FAILED, Reason.LOST, detail=why)
-    kernel.requeue(task)
+    kernel.attempts.requeue(task)
 
 
 def hand_back(kernel: Kernel, lease: Lease) -> None:
@@ -49,7 +47,7 @@ def hand_back(kernel: Kernel, lease: Lease) -> None:
     task = lease.task
     if not lease.is_current or _ends_now(kernel, task):
         return
-    kernel.requeue(task, counts=False)
+    kernel.attempts.requeue(task, counts=False)
 
 
 def _ends_now(kernel: Kernel, task: Task) -> bool:

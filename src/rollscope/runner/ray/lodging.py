@@ -225,7 +225,7 @@ class Lodging:
             detail=outcome.detail,
             version=outcome.version_start,
             versions=outcome.versions[1:],
-            is_zombie=task in self.runner._kernel.zombies,
+            is_zombie=task in self.runner._kernel.leftovers.zombies,
         )
         if done.is_zombie:
             self.zombies[lease] = task
@@ -264,6 +264,6 @@ class Lodging:
 
     def living_zombies(self) -> list[int]:
         """Give the leases of attempts that were given up and still run; from any thread."""
-        living = self.runner._kernel.zombies
+        living = self.runner._kernel.leftovers.zombies
         self.zombies = {lease: task for lease, task in self.zombies.items() if task in living}
         return list(self.zombies)

@@ -106,7 +106,7 @@ class RayRunner(Runner):
         kernel.trace.use_timers(kernel.timers)
         kernel.limits = HeadLimits(kernel, self._cleanup_s + _GRACE_S)
         launcher = RayLauncher(kernel, self._fleet, self._slots)
-        kernel.cancel_orphans = launcher.cancel_orphans  # type: ignore[method-assign]
+        kernel.leftovers.cancel_orphans = launcher.cancel_orphans  # type: ignore[method-assign]
         return launcher
 
     @property

@@ -1,0 +1,62 @@
+"""What goes on after its task has ended: attempts that were given up, and children left behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rollscope.runner.children import find_orphans
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Iterable
+
+    from rollscope.runner.kernel import Kernel
+    from rollscope.runner.task import Task
+
+__all__ = ["Leftovers"]
+
+
+class Leftovers:
+    """Counts and shows them, and ends what can be ended."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self.zombies: set[Task] = set()
+        """Tasks that did not end when told to, with their outcome made."""
+        self.late_results = 0
+        """What zombies have returned, for nobody."""
+        self._orphans: set[asyncio.Task[Any]] = set()
+
+    def returned(self, task: Task) -> None:
+        """Note that a task has ended that was given up."""
+        self.late_results += 1
+        self.zombies.discard(task)
+
+    def attempt_returned(self, task: Task, attempt: int) -> None:
+        """Note that an attempt has ended that was given up and followed by another."""
+        self.late_results += 1
+        self.forget_attempt(task.id, attempt)
+
+    def forget_attempt(self, task_id: int, attempt: int) -> None:
+        """Count an attempt that was given up no more: it is over."""
+        gone = (task_id, attempt)
+        self.zombies = {one for one in self.zombies if (one.id, one.attempt) != gone}
+
+    def add_orphans(self, children: Iterable[asyncio.Task[Any]]) -> None:
+        """Remember asyncio tasks that outlive the task they belong to."""
+        for child in list(children):
+            self._orphans.add(child)
+            child.add_done_callback(self._orphans.discard)
+
+    def orphans(self) -> set[asyncio.Task[Any]]:
+        """Give the asyncio tasks that outlive the task they belong to."""
+        kernel = self._kernel
+        if kernel.finds_children_by_context and kernel.loop is not None:
+            return self._orphans | find_orphans(kernel.loop, kernel)
+        return set(self._orphans)
+
+    def cancel_orphans(self) -> None:
+        """End asyncio tasks that outlive the task they belong to."""
+        for orphan in self.orphans():
+            if not orphan.cancelling():
+                orphan.cancel()
