@@ -37,6 +37,7 @@ class Admission:
         self._choosy: list[Any] = [gate for gate in gates if hasattr(gate, "admits")]
         self._told: list[Any] = [gate for gate in gates if hasattr(gate, "finished")]
         self._outbox = outbox
+        self.bounds_outbox = outbox is not None
         self._clock = clock
         self.looks_at_each = bool(self._told or self._single)
         """Whether gates have to be told of each task that has ended."""

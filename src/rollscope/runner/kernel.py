@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rollscope.runner.retry import RetryBudget
     from rollscope.runner.tiers import TierQueues
     from rollscope.runner.tracing import Trace
+    from rollscope.runner.waiters import Waiter
 
 __all__ = ["Kernel", "Launcher"]
 
@@ -121,6 +122,11 @@ class Kernel:
         self._nowhere = Context()
         """What our own code runs in, whichever task it is called from."""
         self._finished: list[Task] = []
+        """What has ended and still holds its place."""
+        self._freed: list[Task] = []
+        """What has ended and holds nothing any more; its outcome is to be made."""
+        self._retried = 0
+        self._woken: list[Waiter] = []
         self._wake_pending = False
         self._turn_due = False
 
@@ -190,8 +196,26 @@ class Kernel:
             self._turn_due = False
             self._read_inbox()
             if self._finished:
+                self._free()
+                if self.on_settled is not None or self.admission.bounds_outbox:
+                    self._end_freed()  # which may hold back or end what would start now
+            if self._admit() and self._freed and self.loop is not None:
+                # First the first lines of those, so that places stand idle for as short as can be.
+                self.loop.call_soon(self._settle, context=self._nowhere)
+            else:
                 self._settle()
-            self._admit()
+        except BaseException as error:
+            self.die(error)
+
+    def _settle(self) -> None:
+        """Hand out the outcomes of what has ended, and tell all who wait for something."""
+        if self.is_over:
+            return
+        try:
+            if self._freed:
+                self._end_freed()
+            if self._woken:
+                self._notify()
             if self.on_change:
                 self.on_change = [done for done in self.on_change if not done()]
         except BaseException as error:
@@ -214,13 +238,15 @@ class Kernel:
         with self.lock:
             lost = [*self.live.values()]
         for task in lost:
-            if task.state == RUNNING:
+            if task.id in self.running:
                 self.admission.release(task, None)
                 self.queues.ended(task)
-            task.end(status, reason, failure=failure, detail=detail)
-            task.finished_ns = task.finished_ns or self.clock()
+            if task not in self._freed:  # which has ended by itself
+                task.end(status, reason, failure=failure, detail=detail)
+                task.finished_ns = task.finished_ns or self.clock()
         self.admission.flush(self.queues)
         self.running.clear()
+        self._freed.clear()
         settled = [outcome_of(task) for task in lost]
         for task in lost:
             task.state = DONE
@@ -235,8 +261,8 @@ class Kernel:
             self.inbox.clear()
             woken = self.outbox.add(outcomes)
             woken += self.outbox.fail_all(self.broken if self.error else self.closed or self.broken)
-        for waiter in woken:
-            waiter.notify()
+        self._woken += woken
+        self._notify()
         for done in self.on_change:
             done()
 
@@ -262,14 +288,15 @@ class Kernel:
             if task.options.queue_timeout_s is not None:
                 self.limits.watch_queue(task)
 
-    def _admit(self) -> None:
+    def _admit(self) -> bool:
+        """Start what may start; say whether anything did."""
         admission = self.admission
         if not len(self.queues):
             admission.note_idle(self)
-            return
+            return False
         chosen = admission.choose(self, _AT_ONCE)
         if not chosen:
-            return
+            return False
         now_ns = self.clock()
         self.trace.refresh()
         with self.lock:
@@ -289,6 +316,7 @@ class Kernel:
             self.on_first_start()
         if len(chosen) == _AT_ONCE:
             self.signal()
+        return True
 
     # --- told by the launcher --------------------------------------------------------------------
 
@@ -314,13 +342,12 @@ class Kernel:
 
     # --- out -------------------------------------------------------------------------------------
 
-    def _settle(self) -> None:
-        """Make outcomes of what has ended, and free what it held."""
+    def _free(self) -> None:
+        """Free what ended tasks held, and let those begin to wait that are tried again."""
         finished, self._finished = self._finished, []
         now_ns = self.clock()
         self.figures.running_changed(len(self.running), now_ns)
-        ended: list[Task] = []
-        retried = 0
+        freed = self._freed
         admission, running = self.admission, self.running
         queue_of, follow = self.queues.queues, self.attempts.follow
         for task in finished:
@@ -340,7 +367,7 @@ class Kernel:
             if task.status is not Status.OK or task.stop is not None:
                 if follow(task):
                     admission.release(task, None)
-                    retried += 1
+                    self._retried += 1
                     continue
                 self.breaker.note(task.status, task.failure)
             elif self.breaker.failed:
@@ -348,10 +375,18 @@ class Kernel:
             if admission.looks_at_each or task.rare is not None:
                 admission.release(task, task.status)
                 self.limits.forget(task, ends=True)
-            ended.append(task)
+            freed.append(task)
         admission.flush(self.queues)
-        self._end(ended, running=len(ended) + retried, to_backoff=retried)
+        if self._retried:
+            with self.lock:
+                self.ledger.running -= self._retried
+                self.ledger.backoff += self._retried
+            self._retried = 0
         self.trace.slots_changed(len(running))
+
+    def _end_freed(self) -> None:
+        freed, self._freed = self._freed, []
+        self._end(freed, running=len(freed))
 
     def _end(
         self,
@@ -360,7 +395,6 @@ class Kernel:
         queued: int = 0,
         backoff: int = 0,
         running: int = 0,
-        to_backoff: int = 0,
     ) -> None:
         """Make the outcomes of tasks and hand them out; the numbers say where they were."""
         settled: list[Outcome] = []
@@ -381,7 +415,7 @@ class Kernel:
         with self.lock:
             ledger, live = self.ledger, self.live
             ledger.queued -= queued
-            ledger.backoff += to_backoff - backoff
+            ledger.backoff -= backoff
             ledger.running -= running
             ledger.outbox += len(tasks)
             for task in tasks:
@@ -391,6 +425,11 @@ class Kernel:
                 woken += self.outbox.fail_all(self.broken)
             elif self.closed is not None and not ledger.unfinished:
                 woken += self.outbox.fail_all(self.closed)
+        self._woken += woken
+
+    def _notify(self) -> None:
+        """Wake those who have got what they wait for."""
+        woken, self._woken = self._woken, []
         for waiter in woken:
             waiter.notify()
 
@@ -447,6 +486,7 @@ class Kernel:
                 self.trace.ended_unstarted(task)
             ended.append(task)
         self._end(ended, queued=queued, backoff=len(ended) - queued)
+        self._notify()
         self.signal()
         return len(ended)
 
@@ -470,7 +510,8 @@ class Kernel:
                 task.detail = "what it left behind did not end when told to"
             self.leftovers.zombies.add(task)
         self._finished.append(task)
-        self._settle()
+        self._free()
+        self._end_freed()
         if task in self.leftovers.zombies:
             task.runs_in = runs_in  # where it is can still be shown
         self.signal()
