@@ -1,7 +1,7 @@
 """The recorder of one process: its buffers, its writer thread, its way out.
 
 A tracer has one recorder at a time; a fork gives the child a new one. The writer thread wakes
-twenty times a second to see whether the buffer fills, drains every `drain_s`, and watches for
+ten to twenty times a second to see whether the buffer fills, drains every `drain_s`, and watches for
 spans that hang.
 """
 
@@ -147,7 +147,7 @@ class Recorder:
         due_ns = 0
         while self._end is None:
             with guarded("waiting"):
-                self._wait()
+                self._wait(due_ns)
             at = self.clock.mono_ns()
             waiting = take_all(self._flushes)
             if at >= due_ns or waiting or self.buffers.is_filling():
@@ -165,9 +165,15 @@ class Recorder:
         for drained in take_all(self._flushes):
             drained.set()
 
-    def _wait(self) -> None:
+    def _wait(self, due_ns: int) -> None:
         """Wait for the next tick or a wake-up; hand signals that came to whoever listens."""
-        tick_s = min(_BUSY_TICK_S, self._tick_s) if self._is_busy else self._tick_s
+        if self._is_busy:
+            tick_s = min(_BUSY_TICK_S, self._tick_s)
+        elif self.buffers.rows:
+            tick_s = self._tick_s
+        else:
+            left_s = (due_ns - self.clock.mono_ns()) * 1e-9
+            tick_s = min(2 * self._tick_s, max(left_s, self._tick_s))
         signals = self._pipe.wait(0 if self.buffers.is_filling() else tick_s)
         self._is_busy = self.buffers.is_busy()
         if signals and self.on_signal is not None:

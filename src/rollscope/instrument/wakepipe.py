@@ -45,10 +45,11 @@ class WakePipe:
         if not self._is_ours(self._read):
             time.sleep(timeout_s)
             return b""
-        self._poll.poll(timeout_s * 1000)
+        if not self._poll.poll(timeout_s * 1000):
+            return b""
         try:
             return os.read(self._read, 4096).strip(b"\0")
-        except OSError:  # there is nothing to read, or the pipe was closed meanwhile
+        except OSError:  # the pipe was closed meanwhile
             return b""
 
     def close(self) -> None:
