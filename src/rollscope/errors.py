@@ -1,4 +1,4 @@
-"""Every error that Rollscope raises on purpose.
+"""The errors that Rollscope raises on purpose.
 
 RollscopeError
 ├── SettingError        a setting has a value that cannot be used (also a ValueError)
@@ -21,6 +21,9 @@ RollscopeError
 ├── UnknownTask         no task of that id was ever submitted (also a LookupError)
 ├── OutcomeTaken        the outcome was handed to somebody already (also a LookupError)
 └── CommandError        a command cannot go on; carries its exit code
+
+What only a part of `rollscope.rollout` raises stands beside it: `RewardFailed`, `EndpointError` and
+those below it, `BatchBudgetExceeded`, `EpisodeFailed`.
 """
 
 __all__ = [

@@ -47,6 +47,8 @@ class Collecting(RunnerBase):
         self._check_may_block()
         if count <= 0:
             return []
+        if where is None and (there := self._take_at_once(count, order)) is not None:
+            return there
         waiter = ThreadWaiter(count, order, where)
         self._join(waiter)
         return self._sleep(waiter, timeout_s, lambda: self._kernel.outbox.leave(waiter))
@@ -61,6 +63,8 @@ class Collecting(RunnerBase):
         """As `wait`, for coroutines of any loop."""
         if count <= 0:
             return []
+        if where is None and (there := self._take_at_once(count, order)) is not None:
+            return there
         waiter = TaskWaiter(count, order, where)
         self._join(waiter)
         return await self._asleep(waiter, timeout_s, lambda: self._kernel.outbox.leave(waiter))
@@ -98,6 +102,17 @@ class Collecting(RunnerBase):
     def outcomes(self) -> Outcomes:
         """Give outcomes one by one, to `for` or `async for`, until no more can come."""
         return Outcomes(self)
+
+    def _take_at_once(self, count: int, order: Order) -> list[Outcome] | None:
+        """Take what is there if it is enough and nobody is in line; None otherwise."""
+        kernel = self._kernel
+        with kernel.lock:
+            if kernel.outbox.has_line or kernel.outbox.ready < count:
+                return None
+            taken = kernel.outbox.take(count, order, None)
+        if kernel.admission.bounds_outbox:
+            self._has_taken()
+        return taken
 
     # --- joining and leaving ---------------------------------------------------------------------
 

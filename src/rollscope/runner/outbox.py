@@ -77,6 +77,11 @@ class Outbox:
         return task_id in self._free or task_id in self._held
 
     @property
+    def has_line(self) -> bool:
+        """Whether somebody waits for any outcomes."""
+        return bool(self._waiting)
+
+    @property
     def ready(self) -> int:
         """How many anybody may have."""
         return len(self._free)
@@ -134,6 +139,11 @@ class Outbox:
         """Take exactly so many; None, and nothing taken, if there are too few."""
         if len(self._free) < count:
             return None
+        if where is None and order == "arrival":
+            pop = self._free.popitem
+            first = [pop(last=False)[1] for _ in range(count)]
+            self._hand_over(first)
+            return first
         candidates: Iterable[Outcome] = self._free.values()
         if where is not None:
             candidates = [one for one in candidates if where(one)]
