@@ -6,19 +6,18 @@ outcomes and waiting, is run only where ROLLSCOPE_TEST_ALL_ON_RAY is set.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import ray
 
 import rollscope
 from rollscope.runner.ray import RayRunner
 from tests.conformance.backends import Backend
 from tests.conformance.test_steering import *  # noqa: F403  (run again, on this backend)
 from tests.conformance.test_stopping import *  # noqa: F403
+from tests.ray_cluster import IGNORE_LEAKS_OF_RAY, small_cluster
 
 if "ROLLSCOPE_TEST_ALL_ON_RAY" in os.environ:
     from tests.conformance.test_outcomes import *  # noqa: F403
@@ -29,10 +28,7 @@ if TYPE_CHECKING:
 
     from rollscope.runner import Runner
 
-# Ray leaves its own pipes and sockets to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"
-)
+pytestmark = IGNORE_LEAKS_OF_RAY
 
 
 class OnRay(Backend):
@@ -47,15 +43,8 @@ class OnRay(Backend):
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        object_store_memory=100_000_000,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-    )
-    yield
-    ray.shutdown()
+    with small_cluster():
+        yield
 
 
 @pytest.fixture(autouse=True)

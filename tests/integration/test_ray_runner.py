@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 import threading
@@ -23,14 +22,12 @@ from rollscope.runner.ray.mailbox import Mailbox
 from rollscope.runner.ray.wire import Done, decode_report
 from tests.conformance import tasks
 from tests.conformance.backends import PATIENCE_S, Signals, eventually
+from tests.ray_cluster import IGNORE_LEAKS_OF_RAY, small_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Ray leaves its own pipes and sockets to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"
-)
+pytestmark = IGNORE_LEAKS_OF_RAY
 
 tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
 HERE = "tests.integration.test_ray_runner"
@@ -38,15 +35,8 @@ HERE = "tests.integration.test_ray_runner"
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        object_store_memory=100_000_000,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-    )
-    yield
-    ray.shutdown()
+    with small_cluster():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 """The recorder of one process: its buffers, its writer thread, its way out.
 
-A tracer has one recorder at a time; a fork gives the child a new one. The writer thread wakes
-ten to twenty times a second to see whether the buffer fills, drains every `drain_s`, and watches for
+A tracer has one recorder at a time; a fork gives the child a new one. The writer thread wakes ten
+to twenty times a second to see whether the buffer fills, drains every `drain_s`, and watches for
 spans that hang.
 """
 

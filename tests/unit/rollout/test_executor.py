@@ -3,7 +3,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,30 +22,6 @@ from tests.unit.rollout.executors import (
     started,
     until,
 )
-
-
-@pytest.fixture
-def make() -> Iterator[Callable[..., WorkflowExecutor]]:
-    made: list[WorkflowExecutor] = []
-
-    def make(*args: Any, **settings: Any) -> WorkflowExecutor:
-        made.append(started(*args, **settings))
-        return made[-1]
-
-    yield make
-    for executor in made:
-        executor.destroy()
-
-
-@pytest.fixture
-def executor(make: Callable[..., WorkflowExecutor]) -> WorkflowExecutor:
-    return make()
-
-
-@pytest.fixture
-def workflow() -> Scripted:
-    return Scripted()
-
 
 # --- life ----------------------------------------------------------------------------------------
 

@@ -20,33 +20,8 @@ from tests.unit.rollout.executors import (
     Loader,
     Scripted,
     items_of,
-    started,
     until,
 )
-
-
-@pytest.fixture
-def make() -> Iterator[Callable[..., WorkflowExecutor]]:
-    made: list[WorkflowExecutor] = []
-
-    def make(*args: Any, **settings: Any) -> WorkflowExecutor:
-        made.append(started(*args, **settings))
-        return made[-1]
-
-    yield make
-    for executor in made:
-        executor.destroy()
-
-
-@pytest.fixture
-def executor(make: Callable[..., WorkflowExecutor]) -> WorkflowExecutor:
-    return make()
-
-
-@pytest.fixture
-def workflow() -> Scripted:
-    return Scripted()
-
 
 # --- all at once ---------------------------------------------------------------------------------
 

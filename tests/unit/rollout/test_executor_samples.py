@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +18,6 @@ from rollscope.rollout.recipes import Recipe
 from rollscope.rollout.samples import Judgement, Sampling
 from rollscope.runner import Reason, Status, ctx
 from tests.unit.rollout.executors import PATIENCE_S, Engine, Scripted, sample, started, until
-
-
-@pytest.fixture
-def make() -> Iterator[Callable[..., WorkflowExecutor]]:
-    made: list[WorkflowExecutor] = []
-
-    def make(*args: Any, **settings: Any) -> WorkflowExecutor:
-        made.append(started(*args, **settings))
-        return made[-1]
-
-    yield make
-    for executor in made:
-        executor.destroy()
-
-
-@pytest.fixture
-def executor(make: Callable[..., WorkflowExecutor]) -> WorkflowExecutor:
-    return make()
-
-
-@pytest.fixture
-def workflow() -> Scripted:
-    return Scripted()
 
 
 def outcome_of(executor: WorkflowExecutor, *args: Any, **settings: Any) -> Any:

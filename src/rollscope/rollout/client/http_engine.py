@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from rollscope.rollout.client.closing import Closing
 from rollscope.rollout.client.errors import MalformedAnswer
 from rollscope.rollout.client.reply import TimeLimits
 from rollscope.rollout.client.retrying import RetryRule
@@ -13,8 +14,6 @@ from rollscope.rollout.engine import ModelResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
-    from typing import Self
 
     from rollscope.rollout.client.shapes import CompletionChoice
     from rollscope.rollout.engine import GenerationConfig, ModelRequest, StopReason
@@ -30,7 +29,7 @@ _STOP_REASONS: Final[dict[str | None, StopReason]] = {
 }
 
 
-class HttpEngine:
+class HttpEngine(Closing):
     """Generates on any server that takes token ids as a prompt and tells those it made, as vLLM.
 
     engine = HttpEngine("http://127.0.0.1:8000/v1", model="policy")
@@ -121,21 +120,6 @@ class HttpEngine:
             output_versions=[version] * len(tokens),
             stop_reason=_STOP_REASONS.get(choice.finish_reason, "stop"),
         )
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._transport.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def _body(self, req: ModelRequest) -> dict[str, Any]:
         body = {

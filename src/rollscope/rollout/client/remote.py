@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from rollscope.rollout.client.closing import Closing
 from rollscope.rollout.client.errors import MalformedAnswer
 from rollscope.rollout.client.keeping import InteractionKeeper
 from rollscope.rollout.client.limits import given, token_limit
@@ -23,7 +24,6 @@ from rollscope.rollout.client.transport import CallFacts, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
 
     from rollscope.rollout.chat import Message
 
@@ -33,7 +33,7 @@ S = TypeVar("S", bound=Shape)
 J = TypeVar("J", bound=Shape)
 
 
-class OpenAIClient(InteractionKeeper):
+class OpenAIClient(InteractionKeeper, Closing):
     """Asks an OpenAI-compatible server; the calls are those of the SDK's async client.
 
     async with OpenAIClient("http://127.0.0.1:8000/v1", model="policy") as client:
@@ -116,21 +116,6 @@ class OpenAIClient(InteractionKeeper):
         other._keeps = True
         other._add_apis()
         return other
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._transport.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def _limit(self, settings: dict[str, Any], prompt_tokens: int, default_name: str) -> None:
         """Put the limit on the answer's length into a call's settings, under the caller's name."""
