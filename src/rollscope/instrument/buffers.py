@@ -54,11 +54,19 @@ class Buffers:
         """Spans entered and not left, in order of entering."""
         self.ending: dict[int, Any] = {}
         """Spans that a runner has seen end and will record in a moment, with what it knows."""
+        self.hosted: list[Any] = []
+        """What `host` makes rows of, in the writer's time instead of the program's."""
+        self.host: Callable[[list[Any]], None] | None = None
         self.facts: list[tuple[bytes, int, int, dict[str, Any]]] = []
         """trace id, span id, monotonic time, facts."""
         self.samples: list[Sample] = []
         self.payloads: list[tuple[bytes, int, int, str, Any]] = []
         """trace id, span id, monotonic time, name, value."""
+
+    def record_hosted(self) -> None:
+        """Make rows of what a runner has left to the writer."""
+        if self.hosted and self.host is not None:
+            self.host(take_all(self.hosted))
 
     def opened_since(self, is_known: Callable[[int], bool]) -> list[Span]:
         """Give the open spans that were entered after the last one that is known.
@@ -76,17 +84,19 @@ class Buffers:
 
     def is_empty(self) -> bool:
         """Whether nothing waits and nothing is open."""
-        waiting = self.rows or self.open or self.facts or self.samples or self.payloads
+        recorded = self.rows or self.hosted or self.facts or self.samples or self.payloads
+        waiting = recorded or self.open
         return not waiting
 
     def is_busy(self) -> bool:
         """Whether enough rows wait at a tick to write them without waiting for the drain."""
-        return len(self.rows) > _BUSY_ROWS * ROW
+        return len(self.rows) > _BUSY_ROWS * ROW or len(self.hosted) > _BUSY_ROWS
 
     def is_filling(self) -> bool:
         """Whether so much waits that the writer should not wait for the drain to be due."""
         return (
             len(self.rows) > _EARLY_ROWS * ROW
+            or len(self.hosted) > _EARLY_ROWS
             or len(self.samples) > _EARLY_ROWS
             or len(self.facts) > _EARLY_ROWS
             or len(self.payloads) > _EARLY_PAYLOADS
@@ -97,6 +107,7 @@ class Buffers:
         self.rows.clear()
         self.open.clear()
         self.ending.clear()
+        self.hosted.clear()
         self.facts.clear()
         self.samples.clear()
         self.payloads.clear()

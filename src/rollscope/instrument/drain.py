@@ -113,6 +113,8 @@ class Drain:
             if self._header.parent is not None and self._buffers.is_empty():
                 return  # a forked child may never record, or be about to become another program
             self._put(self._batch(header=self._header), Importance.VITAL, {})
+        with guarded("recording sessions"):
+            self._buffers.record_hosted()
         ends = self._drain_rows()
         try:
             starts = self._announce()
@@ -138,6 +140,8 @@ class Drain:
         not pile up for the garbage collector.
         """
         if self._number:
+            with guarded("recording sessions"):
+                self._buffers.record_hosted()
             self._pack_rows(self._drain_rows())
 
     def _drain_rows(self) -> list[Any]:

@@ -177,7 +177,7 @@ class Reporting(RunnerBase):
         """Give the runner's figures."""
         kernel, now_ns = self._kernel, self._clock()
         figures, admission = kernel.figures, kernel.admission
-        binding_s = {name: spent * 1e-9 for name, spent in admission.binding_ns.items()}
+        binding_s = {name: spent * 1e-9 for name, spent in admission.binding_ns.copy().items()}
         binding = admission.binding
         if binding is not None:
             since_s = (now_ns - admission.binding_since_ns) * 1e-9
@@ -189,7 +189,8 @@ class Reporting(RunnerBase):
             outbox=ledger.outbox,
             slot_seconds=figures.slot_ns_until(len(kernel.running), now_ns) * 1e-9,
             outcomes={
-                f"{status}/{reason}": count for (status, reason), count in figures.outcomes.items()
+                f"{status}/{reason}": count
+                for (status, reason), count in figures.outcomes.copy().items()
             },
             retries=figures.retries,
             cancels=figures.cancels,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rollscope.errors import DuplicateTask, InboxFull, RunnerError, SettingError
 from rollscope.runner.base import RunnerBase
 from rollscope.runner.handle import Handle
-from rollscope.runner.task import Task, TaskOptions
+from rollscope.runner.task import NO_TAGS, Task, TaskOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ class Submitting(RunnerBase):
             InboxFull: Too many tasks wait already.
             RunnerClosed: The runner has not started, or takes no more.
         """
-        task = Task(fn, args, kwargs, copy_context(), self._options, self._clock())
+        task = Task(fn, args, kwargs or NO_TAGS, copy_context(), self._options, self._clock())
         return self._accept_one(task)
 
     def options(self, **changes: Any) -> Submitter:
@@ -174,7 +174,7 @@ class Submitter:
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Handle:
         """As `Runner.submit`."""
         runner = self._runner
-        task = Task(fn, args, kwargs, copy_context(), self._options, runner._clock())
+        task = Task(fn, args, kwargs or NO_TAGS, copy_context(), self._options, runner._clock())
         return runner._accept_one(task)
 
     def submit_many(

@@ -8,6 +8,7 @@ has fetched it by then; what is learned later is added to it.
 from __future__ import annotations
 
 from contextvars import Context
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rollscope.instrument import default
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
     from rollscope.instrument.spans import Span
     from rollscope.instrument.tracer import Tracer
     from rollscope.runner.gates import Gate
-    from rollscope.runner.outcome import Outcome
+    from rollscope.runner.outcome import Failure, Outcome, Reason
     from rollscope.runner.task import Task
     from rollscope.runner.timers import Timer, Timers
+
+    SessionFacts = tuple[Any, ...]
+    """What is recorded of a session, in the order of the parameters of `_record`."""
 
 __all__ = ["Trace"]
 
@@ -63,6 +67,8 @@ class Trace:
         """Whether tasks are recorded."""
         self._ending: dict[int, Outcome] = {}
         """Sessions that have ended and are not recorded yet, by span; the recorder's own."""
+        self._hosted: list[SessionFacts] = []
+        """What the writer is to record; the recorder's own."""
         self._timers: Timers | None = None
         self._timer: Timer | None = None
 
@@ -78,6 +84,9 @@ class Trace:
             self._recorder = recorder
             self._types = None if recorder is None else recorder.types
             self._ending = {} if recorder is None else recorder.buffers.ending
+            self._hosted = [] if recorder is None else recorder.buffers.hosted
+            if recorder is not None:
+                recorder.buffers.host = partial(record_sessions, recorder.types)
             self.is_on = recorder is not None
             self._lane.record_with(self._types, self._tracer or default._tracer)
 
@@ -152,57 +161,24 @@ class Trace:
         for span_id in list(self._ending):
             outcome = self._ending.pop(span_id, None)
             if outcome is not None:  # not handed over meanwhile, by another thread
-                self._record(outcome)
+                self._hosted.append(_facts_of(outcome))
 
     def delivered(self, outcomes: Sequence[Outcome], now_ns: int) -> None:
         """Record sessions whose outcomes are handed over."""
         types = self._types
         if types is None:
             return
-        take = self._ending.pop
+        take, leave_to_writer = self._ending.pop, self._hosted.append
         for outcome in outcomes:
             span: Span | None = outcome.span
             if span is None:
                 continue
-            post_s = (now_ns - outcome.finished_ns) * 1e-9
-            total_s = (now_ns - outcome.submitted_ns) * 1e-9
             if take(span.id, None) is not None:
-                attrs = span.attrs
-                attrs["post_wait_s"], attrs["total_s"] = post_s, total_s
-                self._record(outcome)
+                leave_to_writer(_facts_of(outcome))
             elif span.ref is not None:
+                post_s = (now_ns - outcome.finished_ns) * 1e-9
+                total_s = (now_ns - outcome.submitted_ns) * 1e-9
                 types.add_facts(span.ref, {"post_wait_s": post_s, "total_s": total_s})
-
-    def _record(self, outcome: Outcome) -> None:
-        """Record the session of an outcome."""
-        span: Span = outcome.span
-        attrs, fields = span.attrs, span.fields
-        status = outcome.status
-        admitted_ns, started_ns = outcome.admitted_ns, outcome.started_ns
-        if admitted_ns is not None:
-            attrs["queue_wait_s"] = (admitted_ns - outcome.submitted_ns) * 1e-9
-            if started_ns is not None:
-                attrs["runner_wait_s"] = (started_ns - admitted_ns) * 1e-9
-                attrs["execution_s"] = outcome.execution_ns * 1e-9
-        fields.setdefault("outcome", _VERDICTS[status])
-        fields.setdefault("reason", outcome.reason.value)
-        if status is not Status.OK or outcome.attempts > 1:
-            self._explain(outcome, attrs)
-        if outcome.version_end is not None:
-            fields["version_end"] = outcome.version_end
-        assert self._types is not None  # noqa: S101  (a span was made with it)
-        self._types.record_hosted(span, outcome.finished_ns, _SPAN_STATUS.get(status, _OK))
-
-    def _explain(self, outcome: Outcome, attrs: dict[str, Any]) -> None:
-        failure = outcome.error
-        if failure is not None:
-            attrs["error"] = f"{failure.type_name}: {failure.text}"[:_ERROR_CHARS]
-        if outcome.detail:
-            attrs["detail"] = outcome.detail
-        if outcome.attempts > 1:
-            attrs["attempt"] = outcome.attempts - 1
-            whole_ns = outcome.finished_ns - (outcome.started_ns or outcome.finished_ns)
-            attrs["backoff_s"] = (whole_ns - outcome.execution_ns) * 1e-9
 
     def consumed(self, outcomes: Sequence[Outcome], step: int | None) -> None:
         """Note that the trainer has used outcomes."""
@@ -254,3 +230,67 @@ class Trace:
         """End what is open."""
         self._record_unfetched()
         self._lane.close()
+
+
+def _facts_of(outcome: Outcome) -> SessionFacts:
+    """Give what the writer needs; the outcome itself may hold a large value."""
+    return (
+        outcome.span,
+        outcome.status,
+        outcome.reason,
+        outcome.submitted_ns,
+        outcome.admitted_ns,
+        outcome.started_ns,
+        outcome.finished_ns,
+        outcome.delivered_ns,
+        outcome.execution_ns,
+        outcome.version_end,
+        outcome.attempts,
+        outcome.error,
+        outcome.detail,
+    )
+
+
+def record_sessions(types: SpanTypes, sessions: Sequence[SessionFacts]) -> None:
+    """Record sessions that have ended, in the writer's thread."""
+    for session in sessions:
+        _record(types, *session)
+
+
+def _record(
+    types: SpanTypes,
+    span: Span,
+    status: Status,
+    reason: Reason,
+    submitted_ns: int,
+    admitted_ns: int | None,
+    started_ns: int | None,
+    finished_ns: int,
+    delivered_ns: int | None,
+    execution_ns: int,
+    version_end: int | None,
+    attempts: int,
+    failure: Failure | None,
+    detail: str,
+) -> None:
+    attrs, fields = span.attrs, span.fields
+    if admitted_ns is not None:
+        attrs["queue_wait_s"] = (admitted_ns - submitted_ns) * 1e-9
+        if started_ns is not None:
+            attrs["runner_wait_s"] = (started_ns - admitted_ns) * 1e-9
+            attrs["execution_s"] = execution_ns * 1e-9
+    if delivered_ns is not None:
+        attrs["post_wait_s"] = (delivered_ns - finished_ns) * 1e-9
+        attrs["total_s"] = (delivered_ns - submitted_ns) * 1e-9
+    if failure is not None:
+        attrs["error"] = f"{failure.type_name}: {failure.text}"[:_ERROR_CHARS]
+    if detail:
+        attrs["detail"] = detail
+    if attempts > 1:
+        attrs["attempt"] = attempts - 1
+        attrs["backoff_s"] = (finished_ns - (started_ns or finished_ns) - execution_ns) * 1e-9
+    fields.setdefault("outcome", _VERDICTS[status])
+    fields.setdefault("reason", reason.value)
+    if version_end is not None:
+        fields["version_end"] = version_end
+    types.record_hosted(span, finished_ns, _SPAN_STATUS.get(status, _OK))

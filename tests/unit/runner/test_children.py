@@ -41,6 +41,7 @@ def test_a_submitted_task_is_not_a_child_of_the_one_that_submitted_it() -> None:
 
 def test_children_of_children_end_too() -> None:
     ended: list[str] = []
+    kept: list[asyncio.Task[None]] = []  # asyncio itself lets the garbage collector have them
 
     async def leaf() -> None:
         try:
@@ -50,11 +51,11 @@ def test_children_of_children_end_too() -> None:
             ended.append("leaf")
 
     async def branch() -> None:
-        asyncio.get_running_loop().create_task(leaf())
+        kept.append(asyncio.get_running_loop().create_task(leaf()))
         await asyncio.Event().wait()
 
     async def root() -> None:
-        asyncio.get_running_loop().create_task(branch())
+        kept.append(asyncio.get_running_loop().create_task(branch()))
         await asyncio.sleep(0.1)
         raise ValueError
 
@@ -67,6 +68,7 @@ def test_children_of_children_end_too() -> None:
 
 def test_a_child_in_its_own_clean_up_is_not_cancelled_again() -> None:
     cancels = 0
+    kept: list[asyncio.Task[None]] = []
 
     async def child() -> None:
         nonlocal cancels
@@ -80,7 +82,7 @@ def test_a_child_in_its_own_clean_up_is_not_cancelled_again() -> None:
                 cancels += 1
 
     async def work() -> None:
-        asyncio.get_running_loop().create_task(child())
+        kept.append(asyncio.get_running_loop().create_task(child()))
         await asyncio.sleep(0)
         raise ValueError
 
