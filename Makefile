@@ -1,7 +1,7 @@
 # PYTHON=... picks the interpreter that .venv is made from; `make clean` first to change it.
 VENV := .venv
 BIN := $(VENV)/bin
-CODE := $(wildcard src tests benchmarks examples scripts/join-news scripts/write-docs)
+CODE := $(wildcard src tests benchmarks examples scripts/join-news scripts/take-pictures scripts/write-docs)
 
 .DEFAULT_GOAL := help
 # Checks run in the order written and one install at a time, also under -j.
