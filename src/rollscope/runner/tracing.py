@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     SessionFacts = tuple[Any, ...]
     """What is recorded of a session, in the order of the parameters of `_record`."""
 
-__all__ = ["Trace"]
+__all__ = ["Trace", "record_sessions"]
 
 _VERDICTS: Final = {
     Status.OK: Verdict.ACCEPTED.value,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rollscope.rollout.client.remote import OpenAIClient
     from rollscope.rollout.client.stream import AnswerStream
 
-__all__ = ["RemoteChat", "RemoteCompletions", "RemoteResponses"]
+__all__ = ["RemoteChat", "RemoteChatCompletions", "RemoteCompletions", "RemoteResponses"]
 
 
 class RemoteChat:

@@ -24,6 +24,7 @@ __all__ = [
     "ResponseItem",
     "ResponsePart",
     "ResponseUsage",
+    "Shape",
     "ToolCall",
     "ToolCallDelta",
 ]

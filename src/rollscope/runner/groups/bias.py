@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rollscope.runner.outcome import Outcome
 
-__all__ = ["GroupStats", "GroupTally", "Lengths", "measure"]
+__all__ = ["GroupStats", "GroupTally", "Lengths", "bias_of", "measure"]
 
 _LAST: Final = 1_000
 """Groups that the figures are taken over."""
