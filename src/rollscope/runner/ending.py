@@ -54,7 +54,6 @@ class Ending(RunnerBase):
     """The side of a runner that ends it."""
 
     _thread: threading.Thread | None
-    _is_drained: bool
     _exit_callbacks: list[Callable[[], Any]]
     _watcher: Any
 
@@ -137,7 +136,6 @@ class Ending(RunnerBase):
         return not self._kernel.ledger.unfinished
 
     def _drained(self, *, is_drained: bool) -> DrainReport:
-        self._is_drained = is_drained
         kernel = self._kernel
         kernel.call_loop(kernel.leftovers.cancel_orphans)  # also those of the tasks that ended last
         by_status: dict[str, int] = {}

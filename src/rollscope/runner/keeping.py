@@ -157,7 +157,7 @@ class Keeping(Grouping):
         with kernel.lock:
             # Members that took the place of others have ids that no record tells of.
             self._next_id = max(self._next_id, state.next_id + spare)
-            kernel.versions.now = state.version
+            kernel.version = state.version
             if state.random is not None:
                 self._random.setstate(state.random)
             kernel.figures.outcomes.update(counts)

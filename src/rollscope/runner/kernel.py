@@ -28,7 +28,6 @@ from rollscope.runner.settling import outcome_of
 from rollscope.runner.stats import Figures
 from rollscope.runner.task import BACKOFF, DONE, QUEUED, RUNNING, Task
 from rollscope.runner.timers import Timers
-from rollscope.runner.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -92,7 +91,8 @@ class Kernel:
         self.limits = Limits(self, cleanup_s)
         self.attempts = Attempts(self)
         self.leftovers = Leftovers(self)
-        self.versions = Versions()
+        self.version: int | None = None
+        """The weight version, if one was ever told."""
         self.figures = Figures(clock())
         self.loop: asyncio.AbstractEventLoop | None = None
         self.thread_id: int | None = None
@@ -161,11 +161,6 @@ class Kernel:
     def is_turning(self) -> bool:
         """Whether there is a loop to do things on."""
         return self.loop is not None and self.error is None and not self.is_over
-
-    @property
-    def version(self) -> int | None:
-        """The weight version, if one was ever set."""
-        return self.versions.now
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -324,7 +319,7 @@ class Kernel:
         """Note that the first line of an attempt runs; `attempt_ns` is set."""
         if task.started_ns is None:
             task.started_ns = task.attempt_ns
-            task.version_start = self.versions.now
+            task.version_start = self.version
         if self.trace.is_on:
             self.trace.started(task)
         if task.options.is_limited:
@@ -398,7 +393,7 @@ class Kernel:
     ) -> None:
         """Make the outcomes of tasks and hand them out; the numbers say where they were."""
         settled: list[Outcome] = []
-        version = self.versions.now
+        version = self.version
         add, count = settled.append, self.figures.ended
         for task in tasks:
             task.state = DONE
@@ -536,7 +531,7 @@ class Kernel:
         """Wait with a task until the runner is resumed."""
         self.signal()
         await self.pauses.hold(task)
-        if self.versions.now is not None and self.versions.now != task.version_start:
+        if self.version is not None and self.version != task.version_start:
             versions = task.more().versions
-            if not versions or versions[-1] != self.versions.now:
-                versions.append(self.versions.now)
+            if not versions or versions[-1] != self.version:
+                versions.append(self.version)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from rollscope.runner.gates import AgePolicy, age_of, judge_age
 from rollscope.runner.task import QUEUED
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ class Requeueing:
         kernel.call_loop(kernel.turn)
 
     def _is_old(self, outcome: Outcome) -> bool:
-        age = self._kernel.versions.age_of(outcome.versions)
-        return age is not None and age > self._max_age
+        age = age_of(self._kernel.version, outcome.versions)
+        return judge_age(age, self._max_age, AgePolicy.REQUEUE) is AgePolicy.REQUEUE
 
 
 def _fresh(task: Task) -> Task:

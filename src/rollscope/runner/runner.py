@@ -21,7 +21,7 @@ from rollscope.runner.admission import Admission
 from rollscope.runner.breaker import Breaker
 from rollscope.runner.children import child_factory
 from rollscope.runner.ending import Ending
-from rollscope.runner.gates import AgePolicy, ConcurrencyGate
+from rollscope.runner.gates import AgePolicy, ConcurrencyGate, age_of, judge_age
 from rollscope.runner.guard import log
 from rollscope.runner.keeping import Keeping
 from rollscope.runner.kernel import Kernel, Launcher
@@ -136,7 +136,6 @@ class Runner(Keeping, Steering, Ending, Reporting):
         self._thread: threading.Thread | None = None
         self._exit_callbacks: list[Callable[[], Any]] = []
         self._is_closed = False
-        self._is_drained = False
         for gate in self._gates:
             gate.subscribe(self._wake)
         self._set_up_keeping(resumable, journal, codec)
@@ -199,7 +198,7 @@ class Runner(Keeping, Steering, Ending, Reporting):
         """Begin a life with nothing left of the last one."""
         if self._kernel.has_lived or self._kernel.closed is not None:
             self._begin_life()
-        self._is_closed = self._is_drained = False
+        self._is_closed = False
 
     def _run_loop(self, ready: threading.Event) -> None:
         loop = _new_loop(self._loop_kind)
@@ -262,7 +261,7 @@ class Runner(Keeping, Steering, Ending, Reporting):
             count = sum(outcome.weight for outcome in outcomes)
         ledger.outbox -= count
         ledger.delivered += count
-        if kernel.versions.now is not None:
+        if kernel.version is not None:
             self._judge_ages(outcomes)
         if kernel.keeper is not None:
             kernel.keeper.delivered(outcomes)
@@ -276,19 +275,20 @@ class Runner(Keeping, Steering, Ending, Reporting):
             kernel.trace.delivered(outcomes, now_ns)
 
     def _judge_ages(self, outcomes: Sequence[Outcome]) -> None:
-        versions, figures = self._kernel.versions, self._kernel.figures
+        version, figures = self._kernel.version, self._kernel.figures
         for outcome in outcomes:
-            age = versions.age_of(outcome.versions)
+            age = age_of(version, outcome.versions)
             if age is None:
                 continue
             force_setattr(outcome, "age", age)
             figures.ages[age] += 1
-            if self._max_age is None or age <= self._max_age or not outcome.is_ok:
+            if self._max_age is None or not outcome.is_ok:
                 continue
-            if self._age_policy is AgePolicy.DROP:
+            judged = judge_age(age, self._max_age, self._age_policy)
+            if judged is AgePolicy.DROP:
                 force_setattr(outcome, "status", Status.STALE)
                 force_setattr(outcome, "reason", Reason.TOO_OLD)
-            elif self._age_policy is AgePolicy.MARK:
+            elif judged is AgePolicy.MARK:
                 force_setattr(outcome, "detail", f"{age} versions old, more than {self._max_age}")
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rollscope.errors import SettingError
 from rollscope.runner.base import RunnerBase
-from rollscope.runner.gates import AgePolicy
 from rollscope.runner.outcome import Reason, Status
 from rollscope.runner.task import BACKOFF, QUEUED, RUNNING
 
@@ -22,9 +21,6 @@ __all__ = ["Pause", "Steering"]
 
 class Steering(RunnerBase):
     """The side of a runner that is steered."""
-
-    _max_age: int | None
-    _age_policy: AgePolicy
 
     # --- cancelling ------------------------------------------------------------------------------
 
@@ -154,7 +150,7 @@ class Steering(RunnerBase):
     def set_version(self, version: int) -> None:
         """Tell that the weights were updated; wakes admission."""
         kernel = self._kernel
-        kernel.versions.now = version
+        kernel.version = version
         if kernel.keeper is not None:
             kernel.keeper.versioned(version)
         for gate in kernel.admission.gates:

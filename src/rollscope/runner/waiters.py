@@ -35,6 +35,11 @@ class Waiter:
         self.where = where
         self.result: list[Any] | None = None
         self.error: BaseException | None = None
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make what it sleeps on."""
+        raise NotImplementedError
 
     @property
     def is_done(self) -> bool:
@@ -58,13 +63,7 @@ class ThreadWaiter(Waiter):
 
     __slots__ = ("_gate",)
 
-    def __init__(
-        self,
-        count: int,
-        order: Order = "arrival",
-        where: Callable[[Outcome], bool] | None = None,
-    ) -> None:
-        super().__init__(count, order, where)
+    def _prepare(self) -> None:
         self._gate = threading.Lock()
         self._gate.acquire()
 
@@ -84,13 +83,7 @@ class TaskWaiter(Waiter):
 
     __slots__ = ("_future", "_loop")
 
-    def __init__(
-        self,
-        count: int,
-        order: Order = "arrival",
-        where: Callable[[Outcome], bool] | None = None,
-    ) -> None:
-        super().__init__(count, order, where)
+    def _prepare(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._future: asyncio.Future[None] = self._loop.create_future()
 
