@@ -21,6 +21,9 @@ _ON = frozenset({"1", "on", "true", "yes"})
 _OFF = frozenset({"0", "off", "false", "no"})
 _MAX_BYTES = 16 * 1024 * 1024
 """Of one attribute or payload: a quarter of the largest frame."""
+_FIRST_PORT, _LAST_PORT = 2, 65_535
+"""Port 1 is not to be had: as a variable, 1 means on."""
+_FUNCTION_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _RUN_NAME = re.compile(r"[A-Za-z0-9_+=@][A-Za-z0-9._+=@-]{0,127}")
 
 
@@ -101,6 +104,24 @@ def _sink(value: object) -> object:
     raise _Reject
 
 
+def _viewer(value: object) -> bool | int | str:
+    if value == "stay":
+        return "stay"
+    try:
+        return _flag(value)
+    except _Reject:
+        number = _whole(value)
+    if not _FIRST_PORT <= number <= _LAST_PORT:
+        raise _Reject
+    return number
+
+
+def _function(value: object) -> object:
+    if callable(value) or (isinstance(value, str) and _FUNCTION_PATH.fullmatch(value)):
+        return value
+    raise _Reject
+
+
 def _tags(value: object) -> dict[str, str]:
     if isinstance(value, Mapping):
         return {str(key): str(item) for key, item in value.items()}
@@ -164,6 +185,13 @@ class Settings:
         '"file", "none" or an object with open, write and close',
         "Where frames go.",
     )
+    viewer = Setting[bool | int | str](
+        False,
+        _viewer,
+        'on, off, a port, or "stay"',
+        "Start `rollscope view` beside the first process on a host; it ends with the run, unless "
+        "told to stay.",
+    )
     drain_s = Setting[float](
         0.2, _number(0.01, 60), "0.01 to 60", "Seconds between drains; a `kill -9` loses this much."
     )
@@ -187,6 +215,13 @@ class Settings:
         _size(64, _MAX_BYTES),
         f"a whole number from 64 to {_MAX_BYTES}",
         "Longer payloads are cut.",
+    )
+    redact = Setting[Any](
+        None,
+        _function,
+        "a function, or its import path as module:function",
+        "Called with the name and value of each payload, gives what is kept instead; None keeps "
+        "nothing. A payload that it fails on is dropped.",
     )
     stack_after_s = Setting[float](
         10.0,

@@ -38,6 +38,8 @@ def init(
     sink: str | Sink | None = None,
     tags: Mapping[str, str] | None = None,
     payloads: bool | None = None,
+    redact: Callable[[str, Any], Any] | str | None = None,
+    viewer: bool | int | str | None = None,
     **settings: Any,
 ) -> Tracer:
     """Start to record; everything is optional and has a `ROLLSCOPE_*` variable too.
@@ -53,6 +55,9 @@ def init(
         sink: `"file"`, `"none"`, or an object with `open`, `write` and `close`.
         tags: Labels kept with the run.
         payloads: Keep what is given to `payload`.
+        redact: Called with the name and value of each payload before it is kept, in the writer's
+            thread; gives what is kept instead, None for nothing.
+        viewer: Start the live page in a process of its own: `True`, a port, or `"stay"`.
         **settings: The settings of `rollscope.config`, for those who need them.
 
     Raises:
@@ -68,6 +73,8 @@ def init(
         "sink": sink,
         "tags": tags,
         "payloads": payloads,
+        "redact": redact,
+        "viewer": viewer,
     }
     resolve(settings, os.environ)  # a mistake must not end what is being recorded
     with _lock:

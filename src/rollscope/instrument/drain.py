@@ -14,6 +14,7 @@ from rollscope.instrument.buffers import ROW, STATUS, WHAT, take_all
 from rollscope.instrument.encoder import encode_rows
 from rollscope.instrument.guard import guarded, tell_once
 from rollscope.instrument.parcel import Held, Importance, Parcel, count_held, importance_of
+from rollscope.instrument.redaction import Redaction, RedactionFailed
 from rollscope.instrument.samples import clean_samples
 from rollscope.instrument.sanitise import clean_attrs, clean_text
 from rollscope.instrument.sinks import Frame
@@ -94,6 +95,7 @@ class Drain:
         self._process = process
         self._header = header
         self._number = 0
+        self._payload_frames = 0
         self._announced: set[int] = set()
         self._entering: list[Span] = []
         """Spans that were being entered at the last look."""
@@ -101,6 +103,7 @@ class Drain:
         self._is_unmarked = False
         self._last_heartbeat_ns = clock.mono_ns()
         self._reported_drops: dict[str, int] = {}
+        self._redaction = Redaction(settings.redact)
 
     def run(self, *, stacks: list[SpanStack] | None = None, end: str | None = None) -> None:
         """Pack everything recorded up to now.
@@ -280,7 +283,14 @@ class Drain:
         for trace_id, span_id, mono_ns, name, value in self._take(
             "payload", self._buffers.payloads
         ):
-            text, cut = snapshot_payload(value, self._settings.payload_max_bytes)
+            try:
+                kept = self._redaction.apply(name, value)
+            except RedactionFailed:
+                self._outbox.count_drop({"payload": 1}, "redact")
+                continue
+            if kept is None and value is not None:
+                continue
+            text, cut = snapshot_payload(kept, self._settings.payload_max_bytes)
             pending.append(Payload(trace_id, span_id, mono_ns, clean_text(name, 256), text, cut))
             size += len(text)
             if size > _FRAME_BYTES // 2:
@@ -348,11 +358,10 @@ class Drain:
         end: str | None = None,
         drained: bool = False,
     ) -> Batch:
-        number, self._number = self._number, self._number + 1
         return Batch(
             schema=SCHEMA_VERSION,
             process=self._process,
-            number=number,
+            number=self._next_number(is_payload=bool(payloads)),
             mono_ns=self._clock.mono_ns(),
             clock=self._wall.renew_if_due(),
             header=header,
@@ -365,6 +374,14 @@ class Drain:
             drained=drained,
             end=end,
         )
+
+    def _next_number(self, *, is_payload: bool) -> int:
+        """Name a frame; those of the log stay without gaps, since a gap there means a loss."""
+        if is_payload:
+            self._payload_frames += 1
+            return -self._payload_frames
+        self._number += 1
+        return self._number - 1
 
     def _put(
         self,

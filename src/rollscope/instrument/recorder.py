@@ -7,10 +7,12 @@ spans that hang.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import TYPE_CHECKING, Final
 
+from rollscope.instrument.asking import StackRequests, ask_path
 from rollscope.instrument.binding import bind_span_types
 from rollscope.instrument.buffers import Buffers, take_all
 from rollscope.instrument.clock import WallLine
@@ -74,6 +76,9 @@ class Recorder:
         self.outbox = Outbox(sink, opening, int(settings.buffer_mb * _OUTBOX_SHARE * 2**20))
         self._drain = Drain(self.buffers, self.outbox, settings, clock, wall, self.process, header)
         self._watchdog = Watchdog(self.buffers, current, clock, settings.stack_after_s)
+        has_files = settings.sink == "file"
+        place = os.path.join(os.path.abspath(settings.dir), run)  # it may change directory
+        self._asked = StackRequests(ask_path(place, self.process) if has_files else None)
         self._pipe = WakePipe()
         self._flushes: list[threading.Event] = []
         self._end: str | None = None
@@ -150,11 +155,12 @@ class Recorder:
                 self._wait(due_ns)
             at = self.clock.mono_ns()
             waiting = take_all(self._flushes)
-            if at >= due_ns or waiting or self.buffers.is_filling():
+            is_asked = self._asked.came()
+            if at >= due_ns or waiting or is_asked or self.buffers.is_filling():
                 # A tick early rather than late: a kill is to lose no more than `drain_s`.
                 due_ns = at + int((self.settings.drain_s - self._tick_s) * 1e9)
                 with guarded("writing records"):
-                    self._drain.run(stacks=self._watchdog.due())
+                    self._drain.run(stacks=self._stacks_to_write(is_asked))
             elif self._is_busy:
                 with guarded("writing rows"):
                     self._drain.run_rows()
@@ -164,6 +170,12 @@ class Recorder:
             self._drain.run(end=self._end)
         for drained in take_all(self._flushes):
             drained.set()
+
+    def _stacks_to_write(self, is_asked: bool) -> list[SpanStack]:
+        if is_asked:
+            with guarded("taking await stacks on request"):
+                return self._watchdog.capture_all()
+        return self._watchdog.due()
 
     def _wait(self, due_ns: int) -> None:
         """Wait for the next tick or a wake-up; hand signals that came to whoever listens."""

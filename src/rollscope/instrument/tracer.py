@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rollscope.instrument.recorder import Recorder
     from rollscope.instrument.sinks import Sink
     from rollscope.instrument.stacks import SpanStack
+    from rollscope.instrument.viewer import Viewer
 
 __all__ = ["Tracer", "decorate"]
 
@@ -65,6 +66,9 @@ class Tracer:
             with guarded("starting to record"):
                 self._record(inherited=None)
                 self._attach_environment()
+            if self.settings.viewer is not False:
+                with guarded("starting the viewer"):
+                    self._start_viewer()
 
     @classmethod
     def disabled(cls) -> Self:
@@ -82,6 +86,12 @@ class Tracer:
         self._sink: Sink | None = None
         self._recorder: Recorder | None = None
         self._ending: Recorder | None = None
+        self._viewer: Viewer | None = None
+
+    def _start_viewer(self) -> None:
+        from rollscope.instrument.viewer import start_viewer
+
+        self._viewer = start_viewer(self.settings, self.run)
 
     def _record(self, inherited: Recorder | None) -> None:
         """Begin to record in this process."""
@@ -111,6 +121,9 @@ class Tracer:
     def restart_after_fork(self) -> None:
         """Record on our own in a forked child; called by the fork hook."""
         inherited, self._recorder, self._ending = self._recorder, None, None
+        if self._viewer is not None:
+            self._viewer.let_go()  # the viewer is to end with the parent
+            self._viewer = None
         if inherited is None:
             return
         give_wakeup_back(inherited)
@@ -147,6 +160,9 @@ class Tracer:
         if recorder is None:
             return True
         done = recorder.stop(why, timeout_s)
+        if self._viewer is not None:
+            self._viewer.let_go()
+            self._viewer = None
         self._ending = None
         forget(self, recorder)
         recorder.close_pipe()
@@ -362,6 +378,11 @@ class Tracer:
             "dir": os.path.abspath(self.settings.dir),
             "payloads": self.settings.payloads,
         }
+        if self.settings.redact is not None and self.settings.payloads:
+            from rollscope.instrument.redaction import function_path
+
+            path = function_path(self.settings.redact)
+            portable |= {"payloads": False} if path is None else {"redact": path}
         if isinstance(self.settings.sink, str):
             portable["sink"] = self.settings.sink
         return portable

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from rollscope.instrument.default import phase
+from rollscope.instrument.default import payload, phase
 from rollscope.rollout.chat import follow_up_ids, one_sample, prompt_ids
 from rollscope.rollout.client.keeping import InteractionKeeper
 from rollscope.rollout.client.limits import Setting, given, token_limit
@@ -31,6 +31,7 @@ from rollscope.rollout.client.shapes import (
     ResponseUsage,
 )
 from rollscope.rollout.client.toolcalls import SplitToolCalls, read_answer, split_tool_calls
+from rollscope.rollout.client.tracing import keeps_payloads
 from rollscope.rollout.engine import GenerationConfig, ModelRequest, ModelResponse, generate
 
 if TYPE_CHECKING:
@@ -123,10 +124,14 @@ class RolloutClient(InteractionKeeper):
         config = self._gconfig.new(**changes, max_new_tokens=limit.tokens)
         request = ModelRequest(tokens, config, rid=answer_id, tokenizer=self.tokenizer)
         with phase("generate", model=self._model, tokens_in=len(tokens)) as span:
+            payload("messages", interaction.messages)
             response = await generate(self.engine, request)
             span.set(tokens_out=response.output_len, stop_reason=response.stop_reason)
-        text = self.tokenizer.decode(response.output_tokens, skip_special_tokens=True)
-        return read_answer(text, self._split_tool_calls if tools else None), response
+            text = self.tokenizer.decode(response.output_tokens, skip_special_tokens=True)
+            message = read_answer(text, self._split_tool_calls if tools else None)
+            if keeps_payloads():
+                payload("completion", [answer_message(message)])
+        return message, response
 
     def _prompt(self, interaction: Interaction, tools: list[dict[str, Any]] | None) -> list[int]:
         settings = {**self._template, "tools": tools} if tools else self._template

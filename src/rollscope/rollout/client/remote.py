@@ -16,6 +16,7 @@ from rollscope.rollout.client.limits import given, token_limit
 from rollscope.rollout.client.remote_apis import RemoteChat, RemoteCompletions, RemoteResponses
 from rollscope.rollout.client.reply import TimeLimits
 from rollscope.rollout.client.retrying import RetryRule
+from rollscope.rollout.client.saying import said_answer, said_question
 from rollscope.rollout.client.settings import Advice
 from rollscope.rollout.client.shapes import Shape
 from rollscope.rollout.client.stream import AnswerStream, Joiner
@@ -154,6 +155,7 @@ class OpenAIClient(InteractionKeeper, Closing):
         except BaseException as error:
             call.phase.end(error)
             raise
+        call.keep_answer(read)
         call.phase.end(**_usage(read))
         return read
 
@@ -172,6 +174,8 @@ class OpenAIClient(InteractionKeeper, Closing):
             call.phase.span.set(ttft_s=time.monotonic() - call.started_s)
 
         def on_end(answer: J | None, error: BaseException | None) -> None:
+            if answer is not None:
+                call.keep_answer(answer)
             call.phase.end(error, **({} if answer is None else _usage(answer)))
             on_answer(answer)
 
@@ -199,6 +203,11 @@ class _Call:
         self.facts = CallFacts()
         self.started_s = time.monotonic()
         self.phase = GeneratePhase(self.facts, self.body.get("model"))
+        name = "prompt" if "prompt" in self.body else "messages"
+        self.phase.keep(name, lambda: said_question(self.body))
+
+    def keep_answer(self, answer: Shape) -> None:
+        self.phase.keep("completion", lambda: said_answer(answer))
 
     def headers(self) -> dict[str, str]:
         # Tries of one call share an id, so that a server's log shows them as one.

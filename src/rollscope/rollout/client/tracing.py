@@ -5,12 +5,22 @@ from __future__ import annotations
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
-from rollscope.instrument.default import inject, phase
+from rollscope.instrument import default
+from rollscope.instrument.default import inject, payload, phase
+from rollscope.instrument.guard import guarded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rollscope.rollout.client.transport import CallFacts
 
-__all__ = ["GeneratePhase"]
+__all__ = ["GeneratePhase", "keeps_payloads"]
+
+
+def keeps_payloads() -> bool:
+    """Say whether payloads are kept, for those to whom making one costs something."""
+    recorder = default._tracer._recorder
+    return recorder is not None and recorder.settings.payloads
 
 
 class GeneratePhase:
@@ -29,6 +39,12 @@ class GeneratePhase:
     def headers(self) -> dict[str, str]:
         """Give the W3C headers of the phase."""
         return self._context.run(inject)
+
+    def keep(self, name: str, make: Callable[[], Any]) -> None:
+        """Keep what was said with the phase, if payloads are on; it is made only then."""
+        if keeps_payloads():
+            with guarded("keeping what was said"):
+                self._context.run(payload, name, make())
 
     def end(self, error: BaseException | None = None, /, **attrs: Any) -> None:
         """End it, with what became known; facts that are None are left out."""
