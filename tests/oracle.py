@@ -474,6 +474,24 @@ class Oracle:
                 heard[event.session_id] = max(heard.get(event.session_id, 0), event.time_ns)
         return heard
 
+    def last_errors(self) -> dict[int, str]:
+        """What went wrong last in each session, or else in its previous attempt."""
+        errors: dict[int, str] = {}
+        earlier: dict[tuple[int | None, int | None], str] = {}
+        samples = {one.span_id: one.sample for one in self.sessions}
+        failed = [row for row in self.spans if row.status is Status.ERROR and row.reason]
+        for row in sorted(failed, key=lambda one: one.end_ns or 0):
+            if row.session_id is not None and row.reason is not None:
+                errors[row.session_id] = row.reason
+                if row.span_id in samples:
+                    earlier[row.parent_id, samples[row.span_id]] = row.reason
+        parents = {row.span_id: row.parent_id for row in self.spans}
+        for one in self.sessions:
+            before = earlier.get((parents[one.span_id], one.sample))
+            if one.attempt > 0 and before is not None:
+                errors.setdefault(one.span_id, before)
+        return errors
+
     def latest_stacks(self) -> dict[int, tuple[int, list[str]]]:
         """Give the last stack of each span."""
         ordered = sorted(self.stacks, key=lambda stack: stack.time_ns)

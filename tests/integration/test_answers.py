@@ -131,10 +131,13 @@ def expected_steps(oracle: Oracle, scope: StepScope | None) -> Steps:
 def expected_step(oracle: Oracle, number: int) -> StepAnswer:
     facts = oracle.step(number)
     earlier = [n for n in sorted(oracle.step_spans()) if n < number][-10:]
+    later = [n for n in sorted(oracle.step_spans()) if n > number]
     parts = analyse_step(facts, oracle.spans_of)
     by_id = {one.span_id: one for one in facts.sessions}
     by_length = sorted(facts.sessions, key=lambda one: -length(oracle, one))
     return StepAnswer(
+        previous=earlier[-1] if earlier else None,
+        following=later[0] if later else None,
         summary=summarise(facts, oracle.spans_of, parts),
         verdict=judge_step(
             facts,
@@ -210,6 +213,9 @@ def expected_stuck(oracle: Oracle) -> Stuck:
     references = oracle.references()
     inside = [row for row in spans if row.session_id is not None]
     rows = judge_sessions(inside, sessions, references, progress_ns=oracle.progress(), **known)  # type: ignore[arg-type]
+    errors = oracle.last_errors()
+    for row in rows:
+        row.last_error = errors.get(row.session_id or 0)
     others = [row for row in spans if row.kind not in (Kind.TASK, Kind.STEP)]
     outside = judge_spans(others, references, **known)  # type: ignore[arg-type]
     return Stuck(
@@ -320,6 +326,14 @@ def does_match(oracle: Oracle, session: SessionRow, text: str) -> bool:
     )
 
 
+def expected_lag(session: SessionRow, versions: Versions) -> int | None:
+    if session.version_start is None or not versions:
+        return None
+    moments = (session.consumed_ns, session.end_ns if session.is_measured else None)
+    known = [moment for moment in moments if moment is not None]
+    return versions.lag(session.version_start, [*known, session.start_ns][0])
+
+
 def expected_list(oracle: Oracle, scope: Scope, text: str, sort: str) -> SessionList:
     everyone = [one for one in oracle.sessions if counts_for(one, scope)]
     found = [one for one in everyone if does_match(oracle, one, text)]
@@ -328,11 +342,18 @@ def expected_list(oracle: Oracle, scope: Scope, text: str, sort: str) -> Session
     found.sort(key=lambda one: (sign * (getattr(one, key) or 0), sign * one.span_id))
     found.sort(key=lambda one: getattr(one, key) is None)
     lines = []
+    versions = Versions(oracle.published(2**63))
     for one in found[:20]:
         times = session_times(one, oracle.spans_of(one.span_id), oracle.now_ns)
         unions = {name: phase.union_ns for name, phase in times.phases.items()}
         row = msgspec.structs.replace(one, attrs={})
-        line = SessionLine(row=row, ran_ns=times.total_ns, phases=unions, other_ns=times.other_ns)
+        line = SessionLine(
+            row=row,
+            ran_ns=times.total_ns,
+            phases=unions,
+            other_ns=times.other_ns,
+            lag=expected_lag(one, versions),
+        )
         lines.append(line)
     return SessionList(sessions=lines, matched=len(found), of=len(everyone))
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollscope.answers.facts import _most_overlapping
+from rollscope.answers.capacity import most_overlapping
 
 moments = st.integers(0, 20)
 
@@ -22,4 +22,4 @@ def test_the_most_at_once_is_that_at_some_start(sessions: list[tuple[int, int | 
     sessions = [(start, None if end is None else max(start, end)) for start, end in sessions]
     starts = np.array([start for start, _ in sessions])
     ends = np.array([end for _, end in sessions if end is not None], np.int64)
-    assert _most_overlapping(starts, ends) == most_by_hand(sessions)
+    assert most_overlapping(starts, ends) == most_by_hand(sessions)

@@ -36,6 +36,8 @@ class PhaseComparison(msgspec.Struct, kw_only=True):
     """The interval does not reach across zero."""
     first_deciles_ns: list[int]
     second_deciles_ns: list[int]
+    line_ns: list[int]
+    """Where a robust line through the deciles passes at each of the first; none without them."""
     text: str
 
 
@@ -81,6 +83,7 @@ def _compare(name: str, first: Sequence[TaskValue], second: Sequence[TaskValue])
         is_clear=shift is not None and shift.is_clear,
         first_deciles_ns=deciles[0],
         second_deciles_ns=deciles[1],
+        line_ns=_line(*deciles),
         text=text,
     )
 
@@ -91,6 +94,13 @@ def _deciles(values: Sequence[int]) -> list[int]:
         return []
     ordered = sorted(values)
     return [nearest_rank(ordered, percent) for percent in range(10, 100, 10)]
+
+
+def _line(before: Sequence[int], after: Sequence[int]) -> list[int]:
+    if not before or not after:
+        return []
+    line = theil_sen(before, after)
+    return [round(line.at(x)) for x in before]
 
 
 def _shape(before: Sequence[int], after: Sequence[int]) -> str | None:

@@ -20,6 +20,7 @@ __all__ = [
     "Staleness",
     "Versions",
     "lag_histogram",
+    "last_lag",
     "staleness",
 ]
 
@@ -190,6 +191,13 @@ def lag_histogram(lags: Iterable[int]) -> LagHistogram:
         p95=nearest_rank(ordered, 95) if count >= NEEDED_FOR_P95 else None,
         max=ordered[-1] if count else None,
     )
+
+
+def last_lag(session: SessionRow, versions: Versions) -> int | None:
+    """Say how far behind a session was when consumed, else at its end, else at its start."""
+    if session.version_start is None or not versions:
+        return None
+    return _lags(session, session.version_start, versions).last
 
 
 def _lags(session: SessionRow, version: int, versions: Versions) -> _Lags:

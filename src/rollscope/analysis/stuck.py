@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from rollscope.analysis.awaits import waiting_line
 from rollscope.analysis.rows import ProcessRow, SessionRow, SpanRow
 
 __all__ = [
@@ -74,11 +75,15 @@ class StuckRow(msgspec.Struct, kw_only=True):
     process: str = ""
     deadline_ns: int | None = None
     """The moment by which the session should have ended."""
+    last_error: str | None = None
+    """The latest error inside the session; before the first, what ended its previous attempt."""
     stack: list[str] = []
     """The chain of awaits, the innermost last."""
     stack_age_ns: int | None = None
+    line: str | None = None
+    """The innermost line of it that is not the standard library's."""
     same_line: int = 0
-    """How many other open sessions sit on the same innermost line."""
+    """How many other open sessions sit on the same line."""
 
     @property
     def is_alarm(self) -> bool:
@@ -257,9 +262,11 @@ def _add_stack(row: StuckRow, stack: Stack | None, now_ns: int) -> None:
 
 def _count_same_lines(rows: Iterable[StuckRow]) -> None:
     with_stack = [row for row in rows if row.stack]
-    lines = Counter(row.stack[-1] for row in with_stack)
     for row in with_stack:
-        row.same_line = lines[row.stack[-1]] - 1
+        row.line = waiting_line(row.stack)
+    lines = Counter(row.line for row in with_stack)
+    for row in with_stack:
+        row.same_line = lines[row.line] - 1
 
 
 def _order(row: StuckRow) -> tuple[bool, float, int, int]:

@@ -112,9 +112,31 @@ def _charged(scope: StepScope) -> tuple[str, dict[str, Value]]:
     return between, {"first": scope.first, "last": scope.last}
 
 
-def compare_selection(source: Source, scope: StepScope, expression: Filter) -> Selection:
-    """Tell what is different about the sessions that a filter holds for."""
-    chosen, rest = select_sessions(source, scope, expression)
+def compare_selection(
+    source: Source,
+    scope: StepScope,
+    expression: Filter,
+    started: tuple[int | None, int | None] = (None, None),
+    *,
+    against: Filter | None = None,
+) -> Selection:
+    """Tell what is different about the sessions that a filter holds for.
+
+    Args:
+        source: The run.
+        scope: Which steps' sessions are looked at.
+        expression: Which of them are chosen.
+        started: Only those that started from then, and before then, are chosen.
+        against: Which of the others they are held against; all, if it says nothing.
+    """
+    held, rest = select_sessions(source, scope, expression)
+    chosen = [one for one in held if _is_within(one, *started)]
+    rest += [one for one in held if not _is_within(one, *started)]
+    fields = _fields_of(expression)
+    if against is not None and against.terms:
+        others = {one.span_id for one in select_sessions(source, scope, against)[0]}
+        rest = [one for one in rest if one.span_id in others]
+        fields |= _fields_of(against)
     everyone = [*chosen, *rest]
     unions = phase_unions(source, [one.span_id for one in everyone], everyone)
     details = _details(source, scope)
@@ -122,9 +144,14 @@ def compare_selection(source: Source, scope: StepScope, expression: Filter) -> S
         chosen=len(chosen),
         rest=len(rest),
         phases=compare(_of(rest, unions), _of(chosen, unions)),
-        differences=differences(
-            chosen, rest, excluded=_fields_of(expression), details=details, phase_ns=unions
-        ),
+        differences=differences(chosen, rest, excluded=fields, details=details, phase_ns=unions),
+    )
+
+
+def _is_within(session: SessionRow, low_ns: int | None, high_ns: int | None) -> bool:
+    """Say whether a session started in a stretch of time, which may be open at either side."""
+    return (low_ns is None or session.start_ns >= low_ns) and (
+        high_ns is None or session.start_ns < high_ns
     )
 
 

@@ -5,16 +5,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import msgspec
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
 from rollscope.analysis.path import SpansOf
 from rollscope.analysis.roles import PUBLISHED_EVENT
 from rollscope.analysis.rows import PhaseTotal, SessionRow, SpanRow, StepFacts
+from rollscope.answers.capacity import declared_slots, most_at_once
 from rollscope.answers.rows import (
     MAYBE_CHARGED,
+    SESSION_COLUMNS,
+    WAITS_COLUMNS,
     add_tokens,
     bound_ids,
     charged_extent,
@@ -32,17 +30,12 @@ from rollscope.answers.source import Source, fetch
 from rollscope.store.dialect import Value
 from rollscope.store.views import sessions_among
 
-__all__ = ["SLOTS_GAUGE", "SessionSpans", "gather_steps"]
+__all__ = ["SessionSpans", "gather_steps", "step_spans", "trainer_spans"]
 
-SLOTS_GAUGE: Final = "slots"
-"""The gauge with which a pool declares its slots, its label `pool` naming the pool."""
 _LIKELY_ASKED: Final = 12
 _LIKELY_SHARE: Final = 0.05
 """Sessions of a step whose spans are fetched ahead, the last to end: the path leads through them,
 and a tail that more of them hold is not put down to single ones."""
-_MOST_FOR_CAPACITY: Final = 100_000
-"""Sessions that are looked at to find the most that ever ran at once."""
-
 
 _IN_FLIGHT: Final = """
     SELECT span_id FROM spans
@@ -88,7 +81,12 @@ class SessionSpans:
 
 
 def gather_steps(
-    source: Source, first: int, last: int, *, outlined_before: int | None = None
+    source: Source,
+    first: int,
+    last: int,
+    *,
+    outlined_before: int | None = None,
+    is_light: bool = False,
 ) -> tuple[list[StepFacts], SpansOf]:
     """Gather the steps with these numbers, both included.
 
@@ -98,11 +96,12 @@ def gather_steps(
         last: The last step.
         outlined_before: Steps before this one come without their sessions, which is all that
             history needs.
+        is_light: Leave out what does not bear on who waited: tokens, phases, most of sessions.
 
     Returns:
         The steps in order, and what gives the spans of a session.
     """
-    spans = _step_spans(source, first, last)
+    spans = step_spans(source, first, last)
     spans_of = SessionSpans(source)
     if not spans:
         return [], spans_of
@@ -115,6 +114,7 @@ def gather_steps(
         source,
         "charged_step BETWEEN $first AND $last"
         " OR (start_ns < $high AND (end_ns IS NULL OR end_ns > $low))",
+        WAITS_COLUMNS if is_light else SESSION_COLUMNS,
         among=f"{MAYBE_CHARGED} UNION ALL {_IN_FLIGHT}",
         first=detailed[0].step or 0,
         last=last,
@@ -123,7 +123,8 @@ def gather_steps(
         files_low=low - moved_ns,
         files_high=high + moved_ns,
     )
-    add_tokens(source, sessions)
+    if not is_light:
+        add_tokens(source, sessions)
     states = span_rows(
         source,
         "kind = 'state' AND start_ns < $high AND (end_ns IS NULL OR end_ns > $low)",
@@ -133,10 +134,10 @@ def gather_steps(
     events = event_rows(
         source, "name = $name AND time_ns <= $high", name=PUBLISHED_EVENT, high=high
     )
-    trainer = _trainer_spans(source, spans, first, last)
-    phases = _phase_totals(source, first, last)
+    trainer = trainer_spans(source, spans, first, last)
+    phases = {} if is_light else _phase_totals(source, first, last)
     processes = process_rows(source)
-    declared, assumed = _declared_slots(source), _most_at_once(source)
+    declared, assumed = declared_slots(source), most_at_once(source)
     by_step = defaultdict(list)
     for session in sessions:
         by_step[session.charged_step].append(session)
@@ -162,11 +163,12 @@ def gather_steps(
                 phases=phases.get(span.step, []),
             )
         )
-    spans_of.prefetch(_likely_asked(found))
+    if not is_light:
+        spans_of.prefetch(_likely_asked(found))
     return found, spans_of
 
 
-def _step_spans(source: Source, first: int, last: int) -> list[SpanRow]:
+def step_spans(source: Source, first: int, last: int) -> list[SpanRow]:
     """Give one span for each step: of the lowest rank, and of the last try if repeated."""
     rows = span_rows(
         source, "kind = 'step' AND step BETWEEN $first AND $last", first=first, last=last
@@ -184,7 +186,7 @@ def _step_spans(source: Source, first: int, last: int) -> list[SpanRow]:
     return sorted(chosen.values(), key=lambda row: (row.step or 0, row.start_ns))
 
 
-def _trainer_spans(
+def trainer_spans(
     source: Source, steps: Sequence[SpanRow], first: int, last: int
 ) -> dict[int, list[SpanRow]]:
     """Give the spans below each step's span that belong to no session."""
@@ -231,43 +233,6 @@ def _phase_totals(source: Source, first: int, last: int) -> dict[int | None, lis
         values = {name: getattr(row, name) for name in PhaseTotal.__struct_fields__}
         totals.setdefault(row.step, []).append(PhaseTotal(**values))
     return totals
-
-
-def _declared_slots(source: Source) -> dict[str, int]:
-    """Give the slots that pools declare, the latest declaration counting."""
-    latest = source.dialect.arg_max("value", "time_ns", "process")
-    sql = f"SELECT labels, {latest} AS slots FROM metrics WHERE name = $name GROUP BY labels"
-    slots: dict[str, int] = {}
-    for row in source.query(sql, name=SLOTS_GAUGE).to_pylist():
-        labels = msgspec.json.decode(row["labels"], type=dict[str, str])
-        if row["slots"] is not None and "pool" in labels:
-            slots[labels["pool"]] = slots.get(labels["pool"], 0) + int(row["slots"])
-    return slots
-
-
-def _most_at_once(source: Source) -> dict[str, int]:
-    """Give the most sessions that ever ran at once, by pool."""
-    sql = f"""
-        SELECT coalesce(s.replica, w.title, '') AS pool, s.start_ns AS start_ns, s.end_ns AS end_ns
-        FROM spans AS s LEFT JOIN processes AS w ON s.process = w.process
-        WHERE s.kind = 'session' ORDER BY start_ns DESC
-        LIMIT {_MOST_FOR_CAPACITY}"""
-    recent = source.query(sql)
-    pools = recent["pool"].combine_chunks().dictionary_encode()
-    numbers = pools.indices.to_numpy()
-    most = {}
-    for number, pool in enumerate(pools.dictionary.to_pylist()):
-        own = recent.filter(pa.array(numbers == number))
-        ends = own["end_ns"].drop_null().to_numpy()
-        most[pool] = _most_overlapping(own["start_ns"].to_numpy(), ends)
-    return most
-
-
-def _most_overlapping(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> int:
-    """Count those that have started and not ended, at each start; what ends just then is over."""
-    starts, ends = np.sort(starts), np.sort(ends)
-    running = np.arange(1, len(starts) + 1) - np.searchsorted(ends, starts, side="right")
-    return int(running.max())
 
 
 class _Around:

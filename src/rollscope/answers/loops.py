@@ -1,14 +1,20 @@
 """Event loops that were blocked, from the lag that processes measure on themselves."""
 
+from collections import Counter
 from typing import Final
 
+import msgspec
+
+from rollscope.analysis.lags import rank_ns
 from rollscope.analysis.rules import LoopStall
+from rollscope.answers.moment import Moment
 from rollscope.answers.source import Source
 
-__all__ = ["LAG_METRIC", "loop_stalls"]
+__all__ = ["LAG_METRIC", "LoopLag", "LoopLine", "judge_loops", "loop_lags", "loop_stalls"]
 
 LAG_METRIC: Final = "event_loop_lag_seconds"
 """The histogram of how late an event loop ran what was due."""
+_MINUTE_NS: Final = 60 * 1_000_000_000
 
 
 def loop_stalls(source: Source, low_ns: int, high_ns: int) -> list[LoopStall]:
@@ -29,3 +35,73 @@ def loop_stalls(source: Source, low_ns: int, high_ns: int) -> list[LoopStall]:
         )
         for row in rows
     ]
+
+
+class LoopLag(msgspec.Struct):
+    """How late the event loop of one process was, over some time."""
+
+    buckets: Counter[int]
+    """As `metrics.buckets` numbers them, in seconds."""
+    total_ns: int = 0
+    longest_ns: int = 0
+
+
+def loop_lags(source: Source, low_ns: int, high_ns: int) -> dict[int, LoopLag]:
+    """Give, by process, how late event loops were between two times."""
+    sql = """
+        SELECT process, value, max, buckets FROM metrics
+        WHERE name = $name AND time_ns >= $low AND time_ns <= $high"""
+    lags: dict[int, LoopLag] = {}
+    for row in source.query(sql, name=LAG_METRIC, low=low_ns, high=high_ns).to_pylist():
+        lag = lags.setdefault(row["process"], LoopLag(Counter()))
+        lag.buckets.update(msgspec.json.decode(row["buckets"] or "{}", type=dict[int, int]))
+        lag.total_ns += round((row["value"] or 0) * 1e9)
+        lag.longest_ns = max(lag.longest_ns, round((row["max"] or 0) * 1e9))
+    return lags
+
+
+class LoopLine(msgspec.Struct, kw_only=True):
+    """The event loop of one process."""
+
+    process: int
+    title: str
+    pid: int
+    lag_p99_ns: int | None
+    """Over the last minute; within 5 %."""
+    blocked_ns: int
+    """In all."""
+    longest_ns: int
+    line: str | None
+    """The innermost line of the latest stack that was taken in it."""
+
+
+def judge_loops(source: Source, moment: Moment) -> list[LoopLine]:
+    """Tell of every event loop that was ever late, the one that was blocked longest first."""
+    recent = loop_lags(source, moment.now_ns - _MINUTE_NS, moment.now_ns)
+    titles = source.query("SELECT process, title FROM processes").to_pylist()
+    title_of = {row["process"]: row["title"] for row in titles}
+    lines = _innermost_lines(source)
+    return [
+        LoopLine(
+            process=stall.process,
+            title=title_of.get(stall.process, ""),
+            pid=stall.pid,
+            lag_p99_ns=rank_ns(recent.get(stall.process, LoopLag(Counter())).buckets, 99),
+            blocked_ns=stall.total_ns,
+            longest_ns=stall.longest_ns,
+            line=lines.get(stall.process),
+        )
+        for stall in loop_stalls(source, moment.first_ns, moment.now_ns)
+    ]
+
+
+def _innermost_lines(source: Source) -> dict[int, str]:
+    """Give where the latest stack of each process ends."""
+    latest = source.dialect.arg_max("frames", "time_ns")
+    sql = f"SELECT process, {latest} AS frames FROM stacks GROUP BY process"
+    lines = {}
+    for row in source.query(sql).to_pylist():
+        frames = msgspec.json.decode(row["frames"], type=list[str])
+        if frames:
+            lines[row["process"]] = frames[-1]
+    return lines

@@ -15,6 +15,7 @@ __all__ = [
     "PROCESS_COLUMNS",
     "SESSION_COLUMNS",
     "SPAN_COLUMNS",
+    "WAITS_COLUMNS",
     "add_tokens",
     "bound_ids",
     "charged_extent",
@@ -35,6 +36,11 @@ SESSION_COLUMNS: Final = """
     task_key, family, group_key AS "group", sample, attempt, step, consumed_step, consumed_ns,
     start_ns, end_ns, status, outcome, reason, version_start, version_end, waited_ns, deadline_ns,
     reward, tokens_in, tokens_out, turns"""
+
+WAITS_COLUMNS: Final = """
+    session_id AS span_id, process, coalesce(pool, '') AS pool, step, consumed_step, consumed_ns,
+    start_ns, end_ns, status, outcome, version_start"""
+"""What of a session tells who waited for whom; a third of the work of all columns."""
 
 SPAN_COLUMNS: Final = """
     span_id, parent_id, session_id, process, kind, name, detail, start_ns, end_ns, status, reason,
@@ -60,19 +66,26 @@ start."""
 
 
 def session_rows(
-    source: Source, where: str, *, among: str | Among | None = None, **values: Value
+    source: Source,
+    where: str,
+    columns: str = SESSION_COLUMNS,
+    /,
+    *,
+    among: str | Among | None = None,
+    **values: Value,
 ) -> list[SessionRow]:
     """Give the sessions that a condition of ours holds for, in order of their start.
 
     Args:
         source: The run.
         where: The condition.
+        columns: Which of their fields to fill.
         among: A query of ours for the ids of sessions that come into question, or a condition on
             ids, which saves looking at the facts of all others.
         values: What both name.
     """
     view = "sessions" if among is None else f"({sessions_among(source.dialect, among)}) AS chosen"
-    sql = f"SELECT {SESSION_COLUMNS} FROM {view} WHERE {where} ORDER BY start_ns, session_id"
+    sql = f"SELECT {columns} FROM {view} WHERE {where} ORDER BY start_ns, session_id"
     return fetch(source, SessionRow, sql, **values)
 
 

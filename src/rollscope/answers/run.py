@@ -154,7 +154,11 @@ class Run:
         """Give what each process had to drop."""
         return self.store.query("SELECT * FROM drops ORDER BY process, what")
 
-    def _table(self, view: str, **which: Unpack[Which]) -> pa.Table:
+    def rows(self, view: str, *, limit: int, **which: Unpack[Which]) -> pa.Table:
+        """Give rows of any of these tables by its name, so many at most, the earliest first."""
+        return self._table(view, limit, **which)
+
+    def _table(self, view: str, limit: int | None = None, **which: Unpack[Which]) -> pa.Table:
         start, end = _TIME_COLUMNS[view]
         conditions = ["TRUE"]
         values: dict[str, Value] = {}
@@ -171,6 +175,8 @@ class Run:
             conditions.append(f"{start} < $until_ns")
             values["until_ns"] = which["until_ns"]
         sql = f"SELECT * FROM {view} WHERE {' AND '.join(conditions)} ORDER BY {start}"
+        if limit is not None:
+            sql += f" LIMIT {limit}"
         return self.store.query(sql, **values)
 
     def judged_steps(self, scope: str | None = None) -> Steps:

@@ -28,6 +28,7 @@ __all__ = [
     "StackDetail",
     "find_session",
     "one_session",
+    "published_versions",
 ]
 
 _ID: Final = re.compile(r"(?:0x)?([0-9a-f]{16})")
@@ -150,7 +151,7 @@ def one_session(source: Source, given: str) -> SessionAnswer:
     spans, attrs = _spans(source, session)
     now_ns = source.now_ns
     times = session_times(session, spans, now_ns)
-    versions = Versions(event_rows(source, "name = $name", name=PUBLISHED_EVENT))
+    versions = published_versions(source)
     first = session.version_start
     return SessionAnswer(
         session=session,
@@ -166,6 +167,11 @@ def one_session(source: Source, given: str) -> SessionAnswer:
         stacks=_stacks(source, session_id, spans),
         siblings=_siblings(source, session),
     )
+
+
+def published_versions(source: Source) -> Versions:
+    """Give the versions of the policy that were published, and when."""
+    return Versions(event_rows(source, "name = $name", name=PUBLISHED_EVENT))
 
 
 def _lag(versions: Versions, first: int | None, time_ns: int | None) -> int | None:

@@ -8,6 +8,7 @@ from rollscope.analysis.filters import parse_filter
 from rollscope.analysis.matching import matches
 from rollscope.analysis.rows import SessionRow, SpanRow
 from rollscope.analysis.sessions import session_times
+from rollscope.analysis.staleness import last_lag
 from rollscope.answers.filtering import Condition, to_condition
 from rollscope.answers.rows import (
     SESSION_COLUMNS,
@@ -18,11 +19,24 @@ from rollscope.answers.rows import (
     span_rows,
 )
 from rollscope.answers.scope import StepScope
+from rollscope.answers.session import published_versions
 from rollscope.answers.source import Source, fetch
 from rollscope.errors import CommandError
 from rollscope.store.dialect import Value
 
-__all__ = ["SORT_KEYS", "SessionLine", "SessionList", "list_sessions", "matching_sessions"]
+__all__ = [
+    "SORT_KEYS",
+    "Ended",
+    "SessionLine",
+    "SessionList",
+    "ended_condition",
+    "list_sessions",
+    "matching_sessions",
+]
+
+Ended = tuple[int | None, int | None]
+"""From when, and before when, sessions ended; open ones end now."""
+
 
 SORT_KEYS: Final[dict[str, str]] = {
     "start": "start_ns",
@@ -45,6 +59,8 @@ class SessionLine(msgspec.Struct, kw_only=True):
     """Time by phase, overlaps counted once within a name."""
     other_ns: int
     """Time in which no phase was open."""
+    lag: int | None
+    """Versions behind the newest one when consumed, else at its end, else at its start."""
 
 
 class SessionList(msgspec.Struct, kw_only=True):
@@ -65,6 +81,8 @@ def list_sessions(
     limit: int = 20,
     since_ns: int | None = None,
     until_ns: int | None = None,
+    offset: int = 0,
+    ended: Ended = (None, None),
 ) -> SessionList:
     """List the sessions of a scope that a filter lets through.
 
@@ -76,6 +94,8 @@ def list_sessions(
         limit: How many to give.
         since_ns: Only those that had not ended by then.
         until_ns: Only those that had started by then.
+        offset: How many to leave out before them.
+        ended: Only those that ended from then, and before then.
 
     Raises:
         FilterError: The filter cannot be read.
@@ -86,6 +106,8 @@ def list_sessions(
         known = ", ".join(SORT_KEYS)
         raise CommandError(f"cannot sort by {key!r}; one of {known}, with - for the greatest", 2)
     where, values = _scope_condition(scope, since_ns, until_ns)
+    part, more = ended_condition(ended, source.now_ns)
+    where, values = f"{where} AND {part}", values | more
     condition = to_condition(parse_filter(filter_text), source.dialect, source.now_ns)
     of = source.query(f"SELECT count(*) AS n FROM sessions WHERE {where}", **values)
     direction = "DESC" if sort.startswith("-") else "ASC"
@@ -93,16 +115,16 @@ def list_sessions(
     if condition.rest.terms or key == "tokens":
         found = matching_sessions(source, where, values, condition)
         _sort(found, key, is_descending=sort.startswith("-"), now_ns=source.now_ns)
-        matched, chosen = len(found), found[:limit]
+        matched, chosen = len(found), found[offset : offset + limit]
     else:
         both = f"{where} AND {condition.sql}"
         values |= condition.values
         counted = source.query(f"SELECT count(*) AS n FROM sessions WHERE {both}", **values)
         if "$now_ns" in order:
             values["now_ns"] = source.now_ns
-        sql = (
-            f"SELECT {SESSION_COLUMNS} FROM sessions WHERE {both} ORDER BY {order} LIMIT {limit:d}"
-        )
+        sql = f"""
+            SELECT {SESSION_COLUMNS} FROM sessions WHERE {both}
+            ORDER BY {order} LIMIT {limit:d} OFFSET {offset:d}"""
         matched, chosen = counted["n"][0].as_py(), fetch(source, SessionRow, sql, **values)
         add_tokens(source, chosen)
     return SessionList(sessions=_lines(source, chosen), matched=matched, of=of["n"][0].as_py())
@@ -123,6 +145,20 @@ def _scope_condition(
         parts.append("start_ns < $until_ns")
         values["until_ns"] = until_ns
     return " AND ".join(parts), values
+
+
+def ended_condition(ended: Ended, now_ns: int) -> tuple[str, dict[str, Value]]:
+    """Give the condition that sessions ended in a stretch of time, and the values it names."""
+    from_ns, to_ns = ended
+    if from_ns is None and to_ns is None:
+        return "TRUE", {}
+    low = 0 if from_ns is None else from_ns
+    high = now_ns + 1 if to_ns is None else to_ns
+    end = "coalesce(end_ns, $open_until)"
+    return (
+        f"{end} >= $ended_from AND {end} < $ended_to",
+        {"open_until": now_ns, "ended_from": low, "ended_to": high},
+    )
 
 
 def matching_sessions(
@@ -182,6 +218,7 @@ def _sort(rows: list[SessionRow], key: str, *, is_descending: bool, now_ns: int)
 
 def _lines(source: Source, sessions: list[SessionRow]) -> list[SessionLine]:
     spans = _spans_of(source, sessions)
+    versions = published_versions(source)
     lines = []
     for session in sessions:
         times = session_times(session, spans.get(session.span_id, []), source.now_ns)
@@ -191,6 +228,7 @@ def _lines(source: Source, sessions: list[SessionRow]) -> list[SessionLine]:
                 ran_ns=times.total_ns,
                 phases={name: phase.union_ns for name, phase in times.phases.items()},
                 other_ns=times.other_ns,
+                lag=last_lag(session, versions),
             )
         )
     return lines

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from rollscope.analysis.changes import Changes, changes
-from rollscope.analysis.eta import Eta, estimate_end
+from rollscope.analysis.eta import Eta
 from rollscope.analysis.ranks import median
 from rollscope.analysis.rows import SessionRow, StepFacts
 from rollscope.analysis.staleness import Staleness, staleness
@@ -21,13 +21,13 @@ from rollscope.answers.phases import phase_unions
 from rollscope.answers.scope import StepScope, known_steps
 from rollscope.answers.source import Source
 from rollscope.answers.stuck import Stuck, stuck
+from rollscope.answers.waits import step_eta
 from rollscope.errors import CommandError
 
 __all__ = ["StepAnswer", "StepLine", "Steps", "one_step", "steps"]
 
 _LAST_STEPS: Final = 10
 """How many steps are listed where none are asked for."""
-_ETA_STEPS: Final = 5
 _OUTLINED_STEPS: Final = 20
 """How many steps before those are looked at for what is usual and what changed."""
 
@@ -61,6 +61,9 @@ class Steps(msgspec.Struct, kw_only=True):
 class StepAnswer(msgspec.Struct, kw_only=True):
     """Everything about one step."""
 
+    previous: int | None
+    """The recorded step before it."""
+    following: int | None
     summary: StepSummary
     verdict: Verdict
     parts: StepParts
@@ -173,7 +176,10 @@ def one_step(source: Source, number: int) -> StepAnswer:
     judged = stuck(source) if facts.span.end_ns is None else None
     by_id = {session.span_id: session for session in facts.sessions}
     slowest = sorted(facts.sessions, key=lambda one: _length(one, facts.now_ns), reverse=True)
+    later = [one for one in numbers if one > number]
     return StepAnswer(
+        previous=earlier[-1] if earlier else None,
+        following=later[0] if later else None,
         summary=summarise(facts, spans_of, parts),
         verdict=judge_step(
             facts,
@@ -188,7 +194,7 @@ def one_step(source: Source, number: int) -> StepAnswer:
             facts.sessions, facts.events, phase_unions(source, list(by_id), facts.sessions)
         ),
         what_if=replay_step(facts),
-        eta=_eta(source, facts, earlier) if facts.span.end_ns is None else None,
+        eta=step_eta(source, facts, earlier)[0] if facts.span.end_ns is None else None,
         holders=[by_id[one] for one in parts.tail.holders if one in by_id],
         slowest=slowest[:10],
     )
@@ -196,25 +202,3 @@ def one_step(source: Source, number: int) -> StepAnswer:
 
 def _length(session: SessionRow, now_ns: int) -> int:
     return (now_ns if session.end_ns is None else session.end_ns) - session.start_ns
-
-
-def _eta(source: Source, facts: StepFacts, earlier: Sequence[int]) -> Eta:
-    """Estimate when the step ends, from the steps just before it."""
-    before: list[StepFacts] = []
-    history: list[StepSummary] = []
-    if earlier:
-        before, spans_of = gather_steps(source, earlier[-_ETA_STEPS:][0], earlier[-1])
-        history = [summarise(one, spans_of) for one in before]
-    lengths = [
-        one.end_ns - one.start_ns
-        for step in before
-        for one in step.sessions
-        if one.is_measured and one.end_ns is not None
-    ]
-    expected = median([one.sessions for one in history]) if history else len(facts.sessions)
-    return estimate_end(
-        facts,
-        lengths,
-        waiting=max(expected - len(facts.sessions), 0),
-        after_ns=median([one.train_ns + one.sync_ns for one in history]) if history else 0,
-    )

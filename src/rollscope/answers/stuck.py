@@ -44,15 +44,19 @@ def stuck(source: Source) -> Stuck:
     moved_ns = max((abs(process.offset_ns) for process in processes), default=0)
     references = _references(source, spans, moved_ns) if spans else {}
     stacks = _stacks(source, spans)
+    progress_ns, errors = _signs(source, sessions, moved_ns)
     rows = judge_sessions(
         [span for span in spans if span.session_id is not None],
         sessions,
         references,
         now_ns=source.now_ns,
         processes=processes,
-        progress_ns=_progress(source, sessions, moved_ns),
+        progress_ns=progress_ns,
         stacks=stacks,
     )
+    errors = _earlier_errors(source, spans, sessions, moved_ns) | errors
+    for row in rows:
+        row.last_error = None if row.session_id is None else errors.get(row.session_id)
     outside = judge_spans(
         [span for span in spans if span.session_id is None and span.kind not in ("task", "step")],
         references,
@@ -155,23 +159,63 @@ def _since(source: Source, moved_ns: int) -> int:
     return int(min([recent_ns, *starts]))
 
 
-def _progress(source: Source, sessions: list[SessionRow], moved_ns: int) -> dict[int, int]:
-    """Give when each session last showed a sign of life: a child's start or end, or an event."""
+def _signs(
+    source: Source, sessions: list[SessionRow], moved_ns: int
+) -> tuple[dict[int, int], dict[int, str]]:
+    """Give when each session last showed a sign of life, and the latest error inside it.
+
+    A sign is a child's start or end, or an event.
+    """
     if not sessions:
-        return {}
+        return {}, {}
     since_ns = min(session.start_ns for session in sessions)
     values = bound_ids([session.span_id for session in sessions])
     values |= {"since": since_ns, "files_since": since_ns - moved_ns}
     chosen = one_of(source, "session_id")
     sql = f"""
-        SELECT session_id, max(at_ns) AS at_ns FROM (
-            SELECT session_id, coalesce(end_ns, start_ns) AS at_ns FROM spans
+        SELECT session_id, max(at_ns) AS at_ns, {source.dialect.arg_max("error", "at_ns")} AS error
+        FROM (
+            SELECT session_id, coalesce(end_ns, start_ns) AS at_ns,
+                CASE WHEN status = 'error' THEN reason END AS error FROM spans
             WHERE {chosen} AND start_ns >= $since AND recorded_start_ns >= $files_since
             UNION ALL
-            SELECT session_id, time_ns AS at_ns FROM events WHERE {chosen} AND time_ns >= $since
+            SELECT session_id, time_ns AS at_ns, NULL AS error FROM events
+            WHERE {chosen} AND time_ns >= $since
         ) AS signs GROUP BY session_id"""
     rows = source.query(sql, **values).to_pylist()
-    return {row["session_id"]: row["at_ns"] for row in rows}
+    progress_ns = {row["session_id"]: row["at_ns"] for row in rows}
+    return progress_ns, {row["session_id"]: row["error"] for row in rows if row["error"]}
+
+
+def _earlier_errors(
+    source: Source, spans: list[SpanRow], sessions: list[SessionRow], moved_ns: int
+) -> dict[int, str]:
+    """Say what ended the previous attempt of each session that is tried again."""
+    by_id = {span.span_id: span for span in spans}
+    tried = {
+        (by_id[session.span_id].parent_id, session.sample): session.span_id
+        for session in sessions
+        if session.attempt > 0
+    }
+    # A task is open for as long as its sessions are, so it tells since when to look.
+    tasks = [by_id[parent] for parent, _ in tried if parent in by_id]
+    if not tasks:
+        return {}
+    since_ns = min(task.start_ns for task in tasks)
+    chosen = source.dialect.is_in("parent_id", "$ids")
+    sql = f"""
+        SELECT parent_id, sample, {source.dialect.arg_max("reason", "end_ns", "process")} AS error
+        FROM spans
+        WHERE kind = 'session' AND status = 'error' AND {chosen}
+            AND start_ns >= $since AND recorded_start_ns >= $files_since
+        GROUP BY parent_id, sample"""
+    values = {"since": since_ns, "files_since": since_ns - moved_ns}
+    rows = source.query(sql, ids=[task.span_id for task in tasks], **values).to_pylist()
+    return {
+        tried[row["parent_id"], row["sample"]]: row["error"]
+        for row in rows
+        if row["error"] and (row["parent_id"], row["sample"]) in tried
+    }
 
 
 def _stacks(source: Source, spans: list[SpanRow]) -> dict[int, Stack]:

@@ -112,11 +112,15 @@ class RunStore:
             self._show()
             return done
 
+    def interrupt(self) -> None:
+        """Stop the query that is running, if there is one; from another thread."""
+        self._connection.interrupt()
+
     def query(self, sql: str, **values: Value) -> pa.Table:
         """Run a query of ours over the views.
 
         Raises:
-            QueryError: It makes no sense; the message is DuckDB's.
+            QueryError: It makes no sense, the message is DuckDB's; or it was interrupted.
             StoreError: It cannot be answered, because files of the run are damaged.
         """
         with self._lock:
@@ -128,6 +132,8 @@ class RunStore:
                 duckdb.CatalogException,
             ) as error:
                 raise QueryError(str(error)) from error
+            except duckdb.InterruptException:
+                raise QueryError("the query took too long and was stopped") from None
             except duckdb.Error as error:
                 if not self._drop_damaged():
                     raise StoreError(f"the run {self.path} cannot be read: {error}") from error

@@ -190,6 +190,27 @@ def test_sessions_on_the_same_line_are_counted() -> None:
     assert by_session[3].stack_age_ns is None
 
 
+def test_a_line_of_the_standard_library_is_not_where_a_program_waits() -> None:
+    asyncio_line = "/usr/lib/python3.11/asyncio/locks.py:213 Event.wait"
+    sessions = [_session(number) for number in (1, 2, 3)]
+    spans = [_span(10 + number, 0, session_id=number) for number in (1, 2, 3)]
+    stacks = {
+        11: (998 * S, ["a.py:1 run", asyncio_line]),
+        12: (999 * S, ["a.py:1 run", asyncio_line]),
+        13: (999 * S, ["b.py:7 recv", asyncio_line]),
+    }
+
+    rows = judge_sessions(spans, sessions, {}, now_ns=NOW, stacks=stacks)
+
+    by_session = {row.session_id: row for row in rows}
+    assert [by_session[number].line for number in (1, 2, 3)] == [
+        "a.py:1 run",
+        "a.py:1 run",
+        "b.py:7 recv",
+    ]
+    assert [by_session[number].same_line for number in (1, 2, 3)] == [1, 1, 0]
+
+
 def test_sessions_that_are_over_are_left_out() -> None:
     assert judge_sessions([], [_session(end_ns=S)], {}, now_ns=NOW) == []
     assert judge_sessions([], [], {}, now_ns=NOW) == []

@@ -1,0 +1,153 @@
+"""How each host or replica is doing right now."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from rollscope.analysis.lags import merge_buckets, rank_ns
+from rollscope.analysis.rows import ProcessRow
+from rollscope.answers.capacity import declarations
+from rollscope.answers.engines import Engines, read_engines
+from rollscope.answers.loops import LoopLag, loop_lags
+from rollscope.answers.moment import Moment, moment_of
+from rollscope.answers.rows import process_rows
+from rollscope.answers.source import Source
+
+__all__ = ["OTHER", "HostGrouping", "HostLine", "Hosts", "hosts"]
+
+OTHER: Final = "other"
+"""Stands for the time between phases."""
+_LAG_NS: Final = 60 * 1_000_000_000
+HostGrouping = Literal["host", "replica"]
+
+
+class HostLine(msgspec.Struct, kw_only=True):
+    """One host, or one replica."""
+
+    name: str
+    host: str
+    """Where the replica is; the same as the name for a host."""
+    processes: int
+    alive: int
+    in_flight: int
+    phases: dict[str, int]
+    """Sessions in flight by the phase they are in; `other` between phases."""
+    capacity: int | None
+    """Declared slots, where there are any."""
+    loop_lag_p99_ns: int | None
+    """How late event loops ran what was due, over the last minute; within 5 %."""
+    heartbeat_age_ns: int | None
+    """How long ago the latest of its processes was heard of."""
+    kv_use: float | None
+    """Share of the key-value cache in use, where the engine's metrics are recorded."""
+    engine_running: float | None
+    """Requests that the engine works on."""
+    engine_waiting: float | None
+    """Requests that wait in the engine."""
+
+
+class Hosts(msgspec.Struct, kw_only=True):
+    """All of them, by name."""
+
+    now_ns: int
+    grouped_by: str
+    lines: list[HostLine]
+
+
+def hosts(source: Source, by: HostGrouping = "host") -> Hosts:
+    """Tell how each host or replica is doing.
+
+    Args:
+        source: The run.
+        by: What a line is. A replica is what sessions are pinned to, else their process.
+    """
+    moment = moment_of(source)
+    processes = process_rows(source)
+    lines: dict[str, _Place] = {}
+    by_id = {process.process: process for process in processes}
+    for process in processes:
+        name = process.host if by == "host" else process.title
+        lines.setdefault(name, _Place(process.host)).add(process)
+    for session in _open_sessions(source):
+        runs_it = by_id.get(session.process, ProcessRow(process=session.process))
+        name = runs_it.host if by == "host" else session.replica or runs_it.title
+        place = lines.setdefault(name, _Place(runs_it.host))
+        place.add(runs_it)
+        place.phases[session.phase] += 1
+    slots: Counter[str] = Counter()
+    for one in declarations(source):
+        tells = by_id.get(one.process, ProcessRow(process=one.process))
+        name = tells.host if by == "host" else one.pool
+        lines.setdefault(name, _Place(tells.host)).add(tells)
+        slots[name] += one.slots
+    lags = loop_lags(source, moment.now_ns - _LAG_NS, moment.now_ns)
+    engines = read_engines(source, moment.now_ns)
+    return Hosts(
+        now_ns=moment.now_ns,
+        grouped_by=by,
+        lines=[
+            _line(name, place, moment, slots.get(name), lags, engines)
+            for name, place in sorted(lines.items())
+        ],
+    )
+
+
+class _Place:
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.processes: dict[int, ProcessRow] = {}
+        self.phases: Counter[str] = Counter()
+
+    def add(self, process: ProcessRow) -> None:
+        self.processes[process.process] = process
+
+
+class _OpenSession(msgspec.Struct):
+    process: int
+    replica: str | None
+    phase: str
+
+
+def _open_sessions(source: Source) -> list[_OpenSession]:
+    """Give the sessions in flight, each with the phase that it entered last."""
+    sql = """
+        SELECT kind, name, span_id, session_id, process, replica, start_ns FROM spans
+        WHERE status = 'open' AND (kind = 'session' OR kind = 'phase')
+        ORDER BY start_ns, span_id"""
+    rows = source.query(sql).to_pylist()
+    phase_of = {row["session_id"]: row["name"] for row in rows if row["kind"] == "phase"}
+    return [
+        _OpenSession(row["process"], row["replica"], phase_of.get(row["span_id"], OTHER))
+        for row in rows
+        if row["kind"] == "session"
+    ]
+
+
+def _line(
+    name: str,
+    place: _Place,
+    moment: Moment,
+    slots: int | None,
+    lags: Mapping[int, LoopLag],
+    engines: Engines,
+) -> HostLine:
+    ids = list(place.processes)
+    here = place.processes.values()
+    late = merge_buckets(lags[one].buckets for one in ids if one in lags)
+    seen_ns = max((process.last_seen_ns for process in here), default=None)
+    return HostLine(
+        name=name,
+        host=place.host,
+        processes=len(ids),
+        alive=sum(process.status == "alive" for process in here),
+        in_flight=place.phases.total(),
+        phases=dict(place.phases.most_common()),
+        capacity=slots,
+        loop_lag_p99_ns=rank_ns(late, 99),
+        heartbeat_age_ns=None if seen_ns is None else max(moment.now_ns - seen_ns, 0),
+        kv_use=engines.mean("kv_use", name, ids),
+        engine_running=engines.total("running", name, ids),
+        engine_waiting=engines.total("waiting", name, ids),
+    )

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rollscope.analysis.filters import parse_filter
+from rollscope.answers.compare import compare_selection, select_sessions
+from rollscope.answers.questions import QUESTIONS
+from rollscope.answers.scope import StepScope
+from rollscope.answers.steps import StepAnswer
+from rollscope.store.embedded import RunStore
+from rollscope.testing.generate import generate_run
+from rollscope.testing.shape import RunShape
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a run of a few steps."""
+    path = tmp_path_factory.mktemp("selecting") / "run"
+    generate_run(path, RunShape(steps=3, dying_process=False, stuck_sessions=0))
+    return path
+
+
+def test_a_stretch_of_starts_narrows_the_chosen_and_widens_the_rest(run: Path) -> None:
+    scope, expression = StepScope(first=1, last=1), parse_filter("ran>1s")
+    with RunStore(run) as store:
+        held, rest = select_sessions(store, scope, expression)
+        starts = sorted(one.start_ns for one in held)
+        middle = starts[len(starts) // 2]
+        early = compare_selection(store, scope, expression, (None, middle))
+        late = compare_selection(store, scope, expression, (middle, None))
+        both = compare_selection(store, scope, expression, (starts[0], starts[-1]))
+    before = sum(start < middle for start in starts)
+    everyone = len(held) + len(rest)
+    assert 0 < before < len(held)
+    assert (early.chosen, early.rest) == (before, everyone - before)
+    assert (late.chosen, late.rest) == (len(held) - before, everyone - len(held) + before)
+    assert both.chosen == sum(start < starts[-1] for start in starts)
+
+
+def test_the_question_takes_the_stretch_as_text(run: Path) -> None:
+    with RunStore(run) as store:
+        whole = QUESTIONS["select"].ask(store, {"scope": "1", "filter": "ran>1s"})
+        none = QUESTIONS["select"].ask(store, {"scope": "1", "filter": "ran>1s", "to_ns": "1"})
+    assert whole.chosen > 0  # type: ignore[attr-defined]
+    assert none.chosen == 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("step", "around"), [(0, (None, 1)), (1, (0, 2)), (2, (1, None))])
+def test_a_step_names_the_steps_beside_it(
+    run: Path, step: int, around: tuple[int | None, int | None]
+) -> None:
+    with RunStore(run) as store:
+        answer = QUESTIONS["step"].ask(store, {"step": str(step)})
+    assert isinstance(answer, StepAnswer)
+    assert (answer.previous, answer.following) == around
