@@ -1,0 +1,275 @@
+"""Following a run: which rows of the store are new, and which session they belong to."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollscope.store.embedded import RunStore
+from rollscope.timeline.building import Layout, place_name, span_count
+from rollscope.timeline.columns import IS_SESSION, NEVER, NO_SESSION, STUCK
+from rollscope.timeline.grouping import Grouping, Processes, SessionFacts, Spot
+from rollscope.timeline.growth import CannotFollow, Placed, Young
+from rollscope.timeline.reading import SpanReader, moved_processes
+
+__all__ = ["Follower"]
+
+_TOLERANCE_NS: Final = 5_000_000
+"""How far the estimate of a clock may wander before everything is placed anew."""
+_MOST_NEW: Final = 200_000
+"""New rows beyond which building anew is quicker than to place them one by one."""
+
+
+_News = tuple[int, Placed, int, bool]
+"""Id, span, depth, and whether it has ended for good."""
+
+
+class Follower:
+    """Gives what is new to the young part of an index."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        reader: SpanReader,
+        grouping: Grouping,
+        processes: Processes,
+        layout: Layout,
+    ) -> None:
+        self._store, self._reader, self._grouping = store, reader, grouping
+        self._processes, self._layout = processes, layout
+        self._intake = store.sealer.intake
+        self._removed = store.sealer.manifest.removed_rows
+        self._seen = span_count(store)
+        self._numbers: dict[int, int] = {}
+        """Sessions that came after the build: id to number."""
+        self._lanes: list[int] = []
+        self._units: list[int] = []
+        self._unit_codes = {unit: code for code, unit in enumerate(layout.units)}
+        self._facts_seen = _fact_rows(store)
+
+    def session_ids(self) -> npt.NDArray[np.uint64]:
+        """Give the ids of all sessions, by their number."""
+        added = np.fromiter(self._numbers, np.uint64, len(self._numbers))
+        return np.concatenate([self._layout.sessions.ids, added])
+
+    @property
+    def moved(self) -> Mapping[int, int]:
+        """By how much the times of processes are moved."""
+        return self._reader.moved
+
+    def lanes_of(self, table: pa.Table) -> npt.NDArray[np.int64]:
+        """Give the lane of each span of a table; -1 for one that is not placed yet."""
+        ids = self.session_ids()
+        order = np.argsort(ids)
+        wanted = table["session_id"].fill_null(0).to_numpy()
+        place = np.searchsorted(ids[order], wanted)
+        number = order[np.minimum(place, max(len(ids) - 1, 0))] if len(ids) else place
+        lane_of = np.concatenate([self._layout.sessions.lane, np.array(self._lanes, np.int64)])
+        lanes = np.full(table.num_rows, -1, np.int64)
+        if len(ids):
+            known = ids[number] == wanted
+            lanes[known] = lane_of[number[known]]
+        outside = self._reader.places_of(table)
+        placed = np.append(np.array(self._layout.place_lane, np.int64), -1)
+        is_outside = wanted == 0
+        lanes[is_outside] = placed[np.minimum(outside[is_outside], len(placed) - 1)]
+        return lanes
+
+    def follow(self, young: Young) -> tuple[list[Placed], list[Placed]]:
+        """Place what is new; give what was added and what has changed.
+
+        Raises:
+            CannotFollow: The run has changed in a way that asks for building anew.
+        """
+        ended, still = self._new_rows(), self._open_rows()
+        added: list[Placed] = []
+        changed: list[Placed] = []
+        gone = set(young.open)
+        news = [*self._read(ended, young), *self._read(still, young, is_final=False)]
+        # The earliest first, and sessions before what is in them: so they get the upper rows.
+        for span_id, span, depth, is_final in sorted(news, key=_by_start):
+            known = young.open.get(span_id)
+            gone.discard(span_id)
+            if known is not None:
+                _keep_start(span, known)
+            if known is None:
+                young.place(span, depth, None if is_final else span_id)
+                added.append(span)
+            elif is_final:
+                changed.append(young.end(span_id, span.end, span.flags))
+            elif (known.end, known.flags & ~STUCK) != (span.end, span.flags):
+                young.change(known, span.end, span.flags | (known.flags & STUCK))
+                changed.append(known)
+            if span.flags & IS_SESSION and is_final and span.session != NO_SESSION:
+                self._free_slot(span, young)
+        if gone:
+            raise CannotFollow
+        return added, changed
+
+    def _new_rows(self) -> pa.Table:
+        sealer = self._store.sealer
+        total = span_count(self._store)
+        new = total - self._seen
+        tail = sealer.tail_table("spans")
+        if (
+            sealer.intake is not self._intake
+            or sealer.manifest.removed_rows != self._removed
+            or not 0 <= new <= min(tail.num_rows, _MOST_NEW)
+            or self._clocks_have_moved()
+            or self._verdicts_have_come(new)
+        ):
+            raise CannotFollow
+        self._seen = total
+        return tail.slice(tail.num_rows - new)
+
+    def _clocks_have_moved(self) -> bool:
+        before, now = self._reader.moved, moved_processes(self._store)
+        return any(
+            abs(before.get(process, 0) - now.get(process, 0)) > _TOLERANCE_NS
+            for process in before.keys() | now.keys()
+        )
+
+    def _verdicts_have_come(self, new_rows: int) -> bool:
+        if not self._grouping.follows_verdicts:
+            return False
+        return new_rows > 0 or _fact_rows(self._store) != self._facts_seen
+
+    def _open_rows(self) -> pa.Table:
+        return self._store.sealer.intake.open_rows(self._store.now_ns, self._store.offsets)
+
+    def _read(self, table: pa.Table, young: Young, *, is_final: bool = True) -> list[_News]:
+        """Give spans with their lanes."""
+        if not table.num_rows:
+            return []
+        block = self._reader.read(table)
+        ids = table["span_id"].to_numpy().tolist()
+        facts = _FactRows(table)
+        columns = (block.start, block.end, block.name, block.flags, block.depth)
+        values = zip(*(column.tolist() for column in columns), strict=True)
+        sessions, outside = block.session_id.tolist(), block.outside.tolist()
+        order = np.lexsort((block.depth, block.start)).tolist()
+        rows = list(values)
+        news: list[_News] = []
+        for place in order:
+            start, end, name, flags, depth = rows[place]
+            known = young.open.get(ids[place])
+            if known is not None:
+                session, lane = known.session, known.lane
+            elif sessions[place]:
+                session = self._session(sessions[place], place, facts, start, young)
+                lane = self._lane_of(session)
+                if flags & IS_SESSION:
+                    self._check_spot(lane, self._spot(place, facts))
+            else:
+                session, lane = NO_SESSION, self._outside(outside[place])
+            span = Placed(start, end, session, name, flags, lane, row=0, handle=0)
+            news.append((ids[place], span, depth, is_final))
+        return news
+
+    def _session(
+        self, session_id: int, place: int, facts: "_FactRows", start: int, young: Young
+    ) -> int:
+        """Give the number of a session; one that is new gets a lane."""
+        ids = self._layout.sessions.ids
+        found = int(np.searchsorted(ids, np.uint64(session_id)))
+        if found < len(ids) and int(ids[found]) == session_id:
+            return found
+        number = self._numbers.get(session_id)
+        if number is None:
+            number = self._numbers[session_id] = len(ids) + len(self._lanes)
+            spot = self._spot(place, facts)
+            unit = self._unit_codes.setdefault(spot.unit, len(self._unit_codes))
+            self._units.append(unit)
+            self._lanes.append(self._take_lane(spot, unit, start, young))
+        return number
+
+    def _take_lane(self, spot: Spot, unit: int, start: int, young: Young) -> int:
+        lanes = self._layout.lanes
+        if not self._grouping.is_shared:
+            group, label = lanes.codes(spot.group, spot.label)
+            return int(lanes.add([group], [label], [spot.number], has_sessions=True)[0])
+        lane = young.slot(unit, start, NEVER)
+        if lane is None:
+            group, label = lanes.codes(spot.group, spot.label)
+            number = young.slot_count(unit) + 1
+            lane = int(lanes.add([group], [label], [number], has_sessions=True)[0])
+            young.occupy(unit, lane, NEVER)
+        return lane
+
+    def _free_slot(self, span: Placed, young: Young) -> None:
+        if self._grouping.is_shared:
+            known = self._layout.sessions
+            later = span.session - len(known.ids)
+            unit = int(known.unit[span.session]) if later < 0 else self._units[later]
+            young.occupy(unit, self._lane_of(span.session), span.end)
+
+    def _lane_of(self, number: int) -> int:
+        known = self._layout.sessions.lane
+        return int(known[number]) if number < len(known) else self._lanes[number - len(known)]
+
+    def _outside(self, place: int) -> int:
+        lanes = self._layout.lanes
+        while len(self._layout.place_lane) <= place:
+            process, lane = place_name(self._reader.places.words[len(self._layout.place_lane)])
+            spot = self._grouping.outside(process, lane, self._refreshed(process))
+            group, label = lanes.codes(spot.group, spot.label)
+            added = lanes.add([group], [label], [-1], has_sessions=False)
+            self._layout.place_lane.append(int(added[0]))
+        return self._layout.place_lane[place]
+
+    def _spot(self, place: int, facts: "_FactRows") -> Spot:
+        known = facts.at(place)
+        return self._grouping.session(known, self._refreshed(known.process))
+
+    def _check_spot(self, lane: int, spot: Spot) -> None:
+        """Make sure that a session stands where it belongs, now that it is there itself.
+
+        Until then its place was guessed from its first span, which may be of another process.
+        """
+        if not self._layout.lanes.is_at(lane, spot.group, spot.label):
+            raise CannotFollow
+
+    def _refreshed(self, process: int) -> Processes:
+        if process not in self._processes:
+            self._processes = Processes(self._store)
+        return self._processes
+
+
+def _keep_start(span: Placed, known: Placed) -> None:
+    """Let a span begin where it was placed: clocks are read anew, lengths stay as they are."""
+    shift_ns = known.start - span.start
+    if abs(shift_ns) > _TOLERANCE_NS:
+        raise CannotFollow
+    span.start = known.start
+    span.end = span.end if span.end == NEVER else span.end + shift_ns
+
+
+def _by_start(news: _News) -> tuple[int, int]:
+    return news[1].start, news[2]
+
+
+class _FactRows:
+    """What a table of spans says of the sessions they belong to."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def at(self, place: int) -> SessionFacts:
+        row = self._table.slice(place, 1).to_pylist()[0]
+        return SessionFacts(
+            row["process"],
+            row["replica"],
+            row["task_key"],
+            row["sample"],
+            row["attempt"] or 0,
+            row["outcome"],
+        )
+
+
+def _fact_rows(store: RunStore) -> int:
+    sealer = store.sealer
+    sealed = sum(segment.rows for segment in sealer.manifest.segments if segment.table == "facts")
+    unsealed: int = sealer.tail_table("facts").num_rows
+    return sealed + unsealed

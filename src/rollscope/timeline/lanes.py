@@ -1,0 +1,127 @@
+"""The lanes of a timeline: numbers that stay, labels, groups, and the order to show them in."""
+
+import re
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rollscope.timeline.reading import Words
+
+__all__ = ["GroupRange", "Lanes"]
+
+_DIGITS: Final = re.compile(r"(\d+)")
+
+
+class GroupRange(msgspec.Struct, frozen=True):
+    """A group and the positions of its lanes."""
+
+    label: str
+    first_lane: int
+    lanes: int
+
+
+class Lanes:
+    """Lanes in the order in which they came; `order` is the one in which they are shown."""
+
+    def __init__(self) -> None:
+        self.groups = Words()
+        self._labels = Words()
+        self.group = np.zeros(0, np.uint32)
+        self._label = np.zeros(0, np.uint32)
+        self._number = np.zeros(0, np.int32)
+        self.has_sessions = np.zeros(0, bool)
+        """Lanes that sessions stand on."""
+        self._order: npt.NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def codes(self, group: str, label: str) -> tuple[int, int]:
+        """Give the numbers of a group and of a label."""
+        return self.groups.code_of(group), self._labels.code_of(label)
+
+    def add(
+        self,
+        groups: npt.ArrayLike,
+        labels: npt.ArrayLike,
+        numbers: npt.ArrayLike,
+        *,
+        has_sessions: bool,
+    ) -> npt.NDArray[np.int64]:
+        """Add lanes and give their numbers."""
+        first = len(self)
+        self.group = np.append(self.group, np.asarray(groups, np.uint32))
+        self._label = np.append(self._label, np.asarray(labels, np.uint32))
+        self._number = np.append(self._number, np.asarray(numbers, np.int32))
+        added = len(self.group) - first
+        self.has_sessions = np.append(self.has_sessions, np.full(added, has_sessions))
+        self._order = None
+        return np.arange(first, first + added)
+
+    def renumber(self) -> npt.NDArray[np.int64]:
+        """Number lanes in the order in which they are shown; give the new number of each."""
+        order = self.order
+        self.group, self._label = self.group[order], self._label[order]
+        self._number, self.has_sessions = self._number[order], self.has_sessions[order]
+        self._order = np.arange(len(order))
+        new = np.empty(len(order), np.int64)
+        new[order] = np.arange(len(order))
+        return new
+
+    @property
+    def order(self) -> npt.NDArray[np.int64]:
+        """The lanes as they are shown: by group, what is outside of sessions first."""
+        if self._order is None:
+            group_rank, label_rank = _ranks(self.groups.words), _ranks(self._labels.words)
+            self._order = np.lexsort(
+                (
+                    self._number,
+                    label_rank[self._label],
+                    self.has_sessions,
+                    group_rank[self.group],
+                )
+            )
+        return self._order
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether numbers are positions."""
+        order = self.order
+        return bool((order == np.arange(len(order))).all())
+
+    def label(self, lane: int) -> str:
+        """Give the label of a lane."""
+        text, number = self._labels.words[self._label[lane]], int(self._number[lane])
+        return text if number < 0 else f"{text} {number}"
+
+    def is_at(self, lane: int, group: str, label: str) -> bool:
+        """Say whether a lane is of a group, and labelled so but for its number."""
+        words = self.groups.words[self.group[lane]], self._labels.words[self._label[lane]]
+        return words == (group, label)
+
+    def group_ranges(self) -> list[GroupRange]:
+        """Give the groups in the order in which they are shown."""
+        shown = self.group[self.order]
+        if not len(shown):
+            return []
+        first = np.concatenate([[0], np.flatnonzero(shown[1:] != shown[:-1]) + 1])
+        counts = np.diff(first, append=len(shown))
+        return [
+            GroupRange(self.groups.words[shown[low]], low, count)
+            for low, count in zip(first.tolist(), counts.tolist(), strict=True)
+        ]
+
+
+def _ranks(words: list[str]) -> npt.NDArray[np.int64]:
+    """Say which word comes where; numbers in words count as numbers."""
+    order = sorted(range(len(words)), key=lambda place: _natural(words[place]))
+    ranks = np.empty(len(words), np.int64)
+    ranks[order] = np.arange(len(words))
+    return ranks
+
+
+def _natural(word: str) -> list[Any]:
+    parts = _DIGITS.split(word)
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)]

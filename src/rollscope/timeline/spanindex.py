@@ -1,0 +1,198 @@
+"""The timeline of a run in memory: every span in its lane and row, and how that grows."""
+
+import threading
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollscope.store.embedded import RunStore
+from rollscope.timeline.building import build_layout
+from rollscope.timeline.changes import Change, Changes
+from rollscope.timeline.columns import NEVER, Part, Rows
+from rollscope.timeline.following import Follower
+from rollscope.timeline.grouping import Processes, find_grouping
+from rollscope.timeline.growth import CannotFollow, Young
+from rollscope.timeline.reading import SpanReader
+
+__all__ = ["SpanIndex"]
+
+_MOST_TICKS: Final = 0xFFFFFFFE
+_FIRST_TICK_NS: Final = 1000
+_MERGE_AT: Final = 50_000
+
+
+class SpanIndex:
+    """All spans of a run as columns, by lane, row and start; safe to use from several threads."""
+
+    def __init__(
+        self, store: RunStore, by: str = "host", *, stuck: Collection[int] = frozenset()
+    ) -> None:
+        """Read the run as the store shows it now.
+
+        Args:
+            store: The run.
+            by: How lanes are grouped: host, replica, rank, task or outcome.
+            stuck: Ids of the open spans that are taken for stuck.
+
+        Raises:
+            QueryError: There is no such grouping.
+        """
+        self.store = store
+        self.by = by
+        self.lock = threading.RLock()
+        self._grouping = find_grouping(by)
+        self._stuck = frozenset(stuck)
+        self.changes = Changes()
+        self.overviews: dict[int, Any] = {}
+        """Pictures of the whole run as it is now, by width; whoever makes them keeps them here."""
+        self._build()
+
+    def _build(self) -> None:
+        store = self.store
+        reader = SpanReader(store)
+        processes = Processes(store)
+        self.layout = build_layout(store, reader, self._grouping, processes)
+        self.names = reader.names
+        self.lanes = self.layout.lanes
+        self._young = Young(self.layout)
+        self._follower = Follower(store, reader, self._grouping, processes, self.layout)
+        self._young.mark_stuck(self._stuck)
+        self._show_young()
+        starts = [int(part.start.min()) for part in self.parts if len(part)]
+        self.t0_ns = min(starts, default=store.now_ns)
+        self._base_last_ns = _last_edge(self.base, self.t0_ns)
+        self.tick_ns = self._fitting_tick()
+
+    def _fitting_tick(self) -> int:
+        """Give the smallest tick that fits; a run that goes on gets twice the room it needs."""
+        length_ns = self.last_ns - self.t0_ns
+        if any(span.end == NEVER for span in self._young.open.values()):
+            length_ns = 2 * max(length_ns, self.store.now_ns - self.t0_ns)
+        tick_ns = _FIRST_TICK_NS
+        while length_ns // tick_ns > _MOST_TICKS:
+            tick_ns *= 10
+        return tick_ns
+
+    def _show_young(self) -> None:
+        self.young = Part(self._young.rows())
+        self.overviews.clear()
+
+    def line_depths(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+        """Give how deep the spans of each line are, for both parts."""
+        return self.layout.depths, self._young.depths_in(self.young)
+
+    @property
+    def base(self) -> Part:
+        """What was sorted at the last build or merge."""
+        return self.layout.part
+
+    @property
+    def parts(self) -> tuple[Part, Part]:
+        """What was sorted, and what is young; together every span once."""
+        return self.base, self.young
+
+    @property
+    def seq(self) -> int:
+        """The number of the latest change."""
+        return self.changes.number
+
+    @property
+    def now_ns(self) -> int:
+        """The time that counts as now."""
+        return self.store.now_ns
+
+    @property
+    def total_spans(self) -> int:
+        """How many spans there are."""
+        return len(self.base) + len(self._young)
+
+    @property
+    def last_ns(self) -> int:
+        """When the last of what has ended did so, or the last of what is open began."""
+        return max(_last_edge(self.young, self.t0_ns), self._base_last_ns)
+
+    @property
+    def session_ids(self) -> npt.NDArray[np.uint64]:
+        """The ids of the sessions, by their number."""
+        return self._follower.session_ids()
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the columns take."""
+        sessions = self.layout.sessions
+        columns = (sessions.ids, sessions.lane, sessions.unit, sessions.end)
+        return self.base.nbytes + self.young.nbytes + sum(column.nbytes for column in columns)
+
+    def extend(self, stuck: Collection[int] | None = None) -> int:
+        """Take in what the store has learnt since, and give the number of the latest change.
+
+        What has a place keeps it. Where that is not possible everything is placed anew, and what
+        changed since an earlier number cannot be told any more.
+
+        Args:
+            stuck: Ids of the open spans that are taken for stuck now, if that has been found out.
+        """
+        with self.lock:
+            if stuck is not None:
+                self._stuck = frozenset(stuck)
+            try:
+                added, changed = self._follower.follow(self._young)
+            except CannotFollow:
+                self.changes.forget()
+                self._build()
+                return self.seq
+            changed += self._young.mark_stuck(self._stuck)
+            if added or changed:
+                self.changes.add(added, changed)
+                self._tidy()
+            return self.seq
+
+    def _tidy(self) -> None:
+        if self._needs_new_ticks():
+            self.changes.forget()
+            self._build()
+            return
+        if len(self._young.ended) > max(_MERGE_AT, len(self.base) // 8):
+            rows = self._young.rows()
+            ended = rows.take(np.arange(len(self._young.ended)))
+            self._young.settle(Part(Rows.join([self.base.all_rows(), ended])))
+            self._base_last_ns = _last_edge(self.base, self.t0_ns)
+        self._show_young()
+
+    def _needs_new_ticks(self) -> bool:
+        rows = self._young.rows()
+        if rows.start.min(initial=self.t0_ns) < self.t0_ns:
+            return True
+        reached = np.where(rows.end < NEVER, rows.end, self.now_ns).max(initial=self.t0_ns)
+        return int(reached) - self.t0_ns > _MOST_TICKS * self.tick_ns
+
+    @property
+    def moved(self) -> Mapping[int, int]:
+        """By how much the times of processes are moved here."""
+        return self._follower.moved
+
+    def lanes_of(self, table: pa.Table) -> npt.NDArray[np.int64]:
+        """Give the lane of each span of a table; -1 for one that is not here yet."""
+        return self._follower.lanes_of(table)
+
+    def open_handles(self) -> list[tuple[int, int, int, int]]:
+        """Give lane, row, start and handle of every span that may still change."""
+        return [
+            (span.lane, span.row, span.start, span.handle) for span in self._young.open.values()
+        ]
+
+    def changed_since(self, number: int) -> Change:
+        """Give what changed since a number.
+
+        Raises:
+            DeltaTooOld: That is not known any more.
+        """
+        return self.changes.since(number)
+
+
+def _last_edge(part: Part, t0_ns: int) -> int:
+    ended = part.end[part.end < NEVER].max(initial=t0_ns)
+    return int(max(ended, part.start.max(initial=t0_ns)))
