@@ -1,0 +1,179 @@
+"""`rollscope view`: the live page over a run, or a directory of runs."""
+
+import os
+import sys
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rollscope.cli.arguments import add_examples
+from rollscope.cli.reading import check_extra
+from rollscope.errors import CommandError, NotARunError
+from rollscope.instrument.viewer import LOCK_FD
+from rollscope.store.run import find_run
+
+if TYPE_CHECKING:
+    from rollscope.server.access import Access
+
+__all__ = ["ViewCommand"]
+
+_UNTIL: Final = ("run", "stopped")
+"""What ends a viewer that a program has started: the end of its run, or only a signal."""
+
+
+class ViewCommand:
+    """Serves the page."""
+
+    name = "view"
+    summary = "serve the live page of a run, or of a directory of runs"
+
+    def configure(self, parser: ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument(
+            "place",
+            nargs="?",
+            metavar="RUN|DIR",
+            help="a run directory, a run's name, or a directory of runs (default: --dir)",
+        )
+        parser.add_argument("--dir", default="runs", help="where named runs are (default: runs)")
+        parser.add_argument(
+            "--port",
+            type=_port,
+            help="where to listen; 0 takes a free one (default: 7077 if free, else a free one)",
+        )
+        parser.add_argument(
+            "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)"
+        )
+        parser.add_argument(
+            "--no-token",
+            action="store_true",
+            help="let everybody on this machine in; only on a loopback address",
+        )
+        parser.add_argument(
+            "--token-file",
+            type=Path,
+            metavar="FILE",
+            help="keep the token in a file, so that the address stays the same; made if missing",
+        )
+        parser.add_argument(
+            "--allow-host",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="another name this server goes by, as behind a proxy; may be repeated",
+        )
+        parser.add_argument("--open", action="store_true", help="open the page in a browser")
+        parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+        parser.add_argument("--until", choices=_UNTIL, help=SUPPRESS)
+        add_examples(
+            parser,
+            "example: rollscope view runs/first",
+            "         rollscope view runs --port 7077 --token-file ~/.rollscope-token",
+        )
+
+    def run(self, args: Namespace) -> int:
+        """Serve until Ctrl+C."""
+        if args.until is not None:
+            _drop_inherited()
+        check_extra("starlette", "uvicorn")
+        from rollscope.server.access import is_loopback
+        from rollscope.server.lifetime import run_ended
+        from rollscope.server.serving import bind, run_server
+
+        if args.no_token and not is_loopback(args.host):
+            raise CommandError(
+                f"--no-token would let everybody who reaches {args.host} in; leave it out, or "
+                "listen on 127.0.0.1",
+                2,
+            )
+        if args.no_token and args.token_file is not None:
+            raise CommandError("--no-token and --token-file exclude each other", 2)
+        place, is_single = _find(args)
+        listening = bind(args.host, args.port)
+        with listening:
+            access = _access(args, listening.getsockname()[1])
+            run_server(
+                place,
+                access,
+                listening,
+                is_single=is_single,
+                when_up=partial(_announce, args, access, place, is_single),
+                until=partial(run_ended, place) if args.until == "run" else None,
+            )
+        return 0
+
+
+def _drop_inherited() -> None:
+    """Close what the program that started us had open, such as its GPUs; but for our lock."""
+    os.closerange(3, LOCK_FD)
+    os.closerange(LOCK_FD + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < 65_536):
+        raise ArgumentTypeError(f"{text!r} is no port from 0 to 65535")
+    return int(text)
+
+
+def _find(args: Namespace) -> tuple[Path, bool]:
+    """Find what is to be shown, and say whether it is one run.
+
+    Raises:
+        NotARunError: There is no such run or directory.
+    """
+    if args.place is None:
+        return Path(args.dir), False
+    if args.until is not None:
+        return Path(args.place), True  # it is about to be made
+    try:
+        return _run_directory(find_run(args.place, args.dir)), True
+    except NotARunError:
+        if Path(args.place).is_dir():
+            return Path(args.place), False
+        raise
+
+
+def _run_directory(found: Path) -> Path:
+    return found.parent.parent if found.is_file() else found
+
+
+def _access(args: Namespace, port: int) -> "Access":
+    from rollscope.server.access import Access, split_host
+    from rollscope.server.tokens import fresh_token, kept_token
+
+    token = None
+    if not args.no_token:
+        token = fresh_token() if args.token_file is None else kept_token(args.token_file)
+    names = {split_host(name)[0] for name in (*args.allow_host, _as_header(args.host))}
+    return Access(token=token, port=port, hosts=frozenset(names - {""}))
+
+
+def _as_header(host: str) -> str:
+    if host in ("0.0.0.0", "::"):  # noqa: S104  (only compared)
+        import socket
+
+        return socket.gethostname()  # the name in the address that is printed
+    return f"[{host}]" if ":" in host else host
+
+
+def _announce(args: Namespace, access: "Access", place: Path, is_single: bool) -> None:
+    """Say where the page is; a program that we were started by owns the standard output."""
+    from rollscope.server.serving import address_lines
+
+    first, *others = address_lines(access, args.host)
+    if not args.quiet:
+        out = sys.stderr if args.until else sys.stdout
+        what = f"the run {place.resolve().name}" if is_single else f"the runs in {place}"
+        print(f"Rollscope shows {what} at {first}", *others, sep="\n", file=out)
+        if not args.until:
+            print("Press Ctrl+C to stop.", file=out)
+        out.flush()
+    if args.until:
+        # Whoever reads the program's output through a pipe waits until nobody can write to it.
+        os.dup2(LOCK_FD, sys.stderr.fileno())
+    if args.open:
+        import threading
+        import webbrowser
+
+        threading.Thread(target=webbrowser.open, args=(first,), daemon=True).start()

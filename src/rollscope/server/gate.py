@@ -1,0 +1,133 @@
+"""The gate in front of every route: it lets requests in or not, and marks every answer.
+
+A plain ASGI layer outside of the application, so that errors of any kind carry the headers too.
+"""
+
+from typing import Final
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rollscope.server.access import Access, Caller
+from rollscope.server.failures import Failure, failure_response
+
+__all__ = ["POLICY", "Gate"]
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+)
+_MARKS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_API: Final = "/api/"
+_READING: Final = frozenset({"GET", "HEAD"})
+_COOKIE_AGE_S: Final = 30 * 24 * 3600
+_COME_AGAIN: Final = (
+    "This address needs its token. Open the whole address that `rollscope view` printed, the part "
+    "with ?token= included."
+)
+
+
+class Gate:
+    """Stands between the network and the application."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _MARKS.items():
+                    headers[name] = value
+                if "cache-control" not in headers:
+                    headers["Cache-Control"] = "no-store"
+            await send(message)
+
+        refusal = self._refuse(scope)
+        await (refusal or self._app)(scope, receive, marked)
+
+    def _refuse(self, scope: Scope) -> Response | None:
+        """Give what a request gets instead of an answer; None lets it in."""
+        headers = Headers(scope=scope)
+        if not self._access.knows_host(headers.get("host")):
+            return failure_response(
+                Failure(
+                    403,
+                    "This server does not go by that name.",
+                    "Use localhost, or start it with --allow-host NAME.",
+                )
+            )
+        method, path = scope["method"], scope["path"]
+        is_page = method in _READING and not path.startswith(_API)
+        if self._access.is_foreign(headers) and not (is_page and Access.is_navigation(headers)):
+            return _foreign()
+        if is_page and (given := _token_in(scope)) is not None:
+            return self._take_token(scope, headers, given)
+        caller = self._access.caller(headers)
+        if method not in _READING and caller is not Caller.BEARER and not Access.is_own(headers):
+            return _foreign()
+        return self._check_caller(caller, headers, path)
+
+    def _check_caller(self, caller: Caller, headers: Headers, path: str) -> Response | None:
+        if caller is not Caller.NOBODY:
+            return None
+        if path.startswith(_API):
+            return failure_response(Failure(401, "The token is missing or wrong.", _COME_AGAIN))
+        # The page itself is public code. A link from another site comes without the cookie,
+        # which the page's own requests will carry; then the page can tell.
+        if path != "/" or Access.is_foreign(headers):
+            return None
+        return PlainTextResponse(_COME_AGAIN + "\n", status_code=401)
+
+    def _take_token(self, scope: Scope, headers: Headers, given: str) -> Response:
+        """Turn the token of the address into a cookie, and take it out of the address."""
+        if self._access.token is not None and not self._access.is_token(given):
+            return PlainTextResponse(f"That token is wrong. {_COME_AGAIN}\n", status_code=401)
+        rest = [pair for pair in _pairs(scope) if pair[0] != "token"]
+        # Relative: a proxy may serve us below any path.
+        place = "./" + scope["path"].rpartition("/")[2]
+        response = Response(
+            status_code=303,
+            headers={"Location": place + (f"?{urlencode(rest)}" if rest else "")},
+        )
+        if self._access.token is not None:
+            response.set_cookie(
+                self._access.cookie_name(headers.get("host")),
+                given,
+                max_age=_COOKIE_AGE_S,
+                httponly=True,
+                samesite="strict",
+            )
+        return response
+
+
+def _foreign() -> Response:
+    return failure_response(
+        Failure(
+            403,
+            "Another site must not ask this server.",
+            "Open the address of the server itself, or send Authorization: Bearer.",
+        )
+    )
+
+
+def _pairs(scope: Scope) -> list[tuple[str, str]]:
+    return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+
+
+def _token_in(scope: Scope) -> str | None:
+    return dict(_pairs(scope)).get("token")

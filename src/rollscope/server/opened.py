@@ -1,0 +1,225 @@
+"""A run that somebody looks at: its store, and the one thread that owns it.
+
+The thread answers questions in the order they come, so that each sees the run at one moment, and
+in between takes in what was added: four times a second while pages look, not at all while none
+does. The event loop only hands jobs over and waits.
+"""
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from rollscope.errors import StoreError
+from rollscope.server.cache import AnswerCache, Moment
+from rollscope.server.failures import Failure
+from rollscope.server.progress import Headway, RunProgress, first_seq
+from rollscope.store.embedded import RunStore
+
+__all__ = ["LIMIT_S", "OpenRun"]
+
+T = TypeVar("T")
+
+LIMIT_S: Final = 30.0
+"""How long one question may take."""
+_EVERY_S: Final = 0.25
+_EVERY_OVER_S: Final = 2.0
+"""Runs that are over seldom change, though one may be gone on with."""
+_LOOKED_AT_S: Final = 10.0
+"""How long a run counts as looked at after a question."""
+
+_log = logging.getLogger("uvicorn.rollscope")
+"""Below uvicorn's, so that faults of both go the same way."""
+
+Job = tuple["Future[Any]", Callable[[RunStore], Any], float]
+
+
+class OpenRun:
+    """One run, opened."""
+
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        tell: Callable[[RunProgress], None],
+        *,
+        threads: int | None = None,
+    ) -> None:
+        """Begin to open a run; jobs may be given at once.
+
+        Args:
+            name: What it is called in addresses.
+            path: Where it lies.
+            tell: Called by the thread when the run has come further.
+            threads: How many threads a query may use.
+        """
+        self.name = name
+        self.path = path
+        self.answers = AnswerCache()
+        self.watchers = 0
+        """How many streams of events follow it; changed by the event loop only."""
+        self.asked_s = time.monotonic()
+        self.progress: RunProgress | None = None
+        self.read_share: float | None = 0.0
+        """How much of its logs has been taken in, until all has."""
+        self.extras: dict[object, Any] = {}
+        """What the thread keeps along with the store; nobody else touches it."""
+        self.store: Future[RunStore] = Future()
+        """Comes when the run is open; for those who only query it, which any thread may."""
+        self._tell = tell
+        self._threads = threads
+        self._refreshed_s = 0.0
+        self._is_closed = False
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name=f"rollscope-run-{name}")
+        self._thread.daemon = True
+        self._thread.start()
+
+    async def ask(self, job: Callable[[RunStore], T], *, limit_s: float = LIMIT_S) -> T:
+        """Have the thread do something with the store.
+
+        Raises:
+            Failure: It takes too long; the message says what to do.
+        """
+        if self._is_closed:
+            raise Failure(503, "The run was closed meanwhile.", "Ask again.")
+        self.asked_s = time.monotonic()
+        future: Future[T] = Future()
+        self._jobs.put((future, job, limit_s))
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), limit_s + 1)
+        except TimeoutError:
+            raise self._too_long(limit_s) from None
+
+    def moment(self) -> Moment:
+        """Say how far it has come, and whether it goes on."""
+        progress = self.progress
+        return (0, True) if progress is None else (progress.seq, progress.is_alive)
+
+    def is_current(self) -> bool:
+        """Say whether what is known of it is as new as it gets; being asked keeps it so."""
+        self.asked_s = time.monotonic()
+        return self.asked_s - self._refreshed_s < 2 * self._every_s()
+
+    def is_idle_for(self, seconds: float) -> bool:
+        """Say whether nobody has looked at it for so long."""
+        return not self.watchers and time.monotonic() - self.asked_s > seconds
+
+    def close(self, *, at_once: bool = False) -> None:
+        """Ask the thread to end when it has done what it was given.
+
+        Args:
+            at_once: Stop the query that is running.
+        """
+        self._is_closed = True
+        self._jobs.put(None)
+        if at_once and self.store.done() and self.store.exception() is None:
+            self.store.result().interrupt()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until the thread has let go of the files."""
+        self._thread.join(timeout_s)
+
+    def _too_long(self, limit_s: float) -> Failure:
+        if self.read_share is not None:
+            return Failure(
+                503,
+                f"The run is still being read, {self.read_share:.0%} of it so far.",
+                "Try again in a moment; what is read stays read.",
+                headers={"Retry-After": "1"},
+            )
+        return Failure(
+            503, f"This took longer than {limit_s:g} s and was stopped.", "Ask for less at a time."
+        )
+
+    def _work(self) -> None:
+        try:
+            store = RunStore(self.path, threads=self._threads, progress=self._note_read)
+        except Exception as error:
+            self.read_share = None
+            self.store.set_exception(error)
+            self._fail_all(error)
+            return
+        with store:
+            self.read_share = None
+            self.store.set_result(store)
+            self._refreshed_s = time.monotonic()
+            headway = Headway(self.name, store, first_seq())
+            self._publish(headway.progress)
+            try:
+                while (job := self._next(store, headway)) is not None:
+                    self._do(job, store, headway)
+            except Exception as error:
+                _log.exception("following the run %r failed", self.name)
+                self._fail_all(error)
+            self.extras.clear()
+
+    def _note_read(self, done: int, total: int) -> None:
+        self.read_share = done / max(total, 1)
+
+    def _fail_all(self, error: Exception) -> None:
+        """Tell everybody who asks that the run cannot be opened, until it is closed."""
+        while (job := self._jobs.get()) is not None:
+            if job[0].set_running_or_notify_cancel():
+                job[0].set_exception(error)
+
+    def _next(self, store: RunStore, headway: Headway) -> Job | None:
+        """Wait for a job; take in what was added whenever that is due."""
+        while True:
+            try:
+                return self._jobs.get(timeout=self._due_in_s())
+            except queue.Empty:
+                self._refresh(store, headway)
+
+    def _due_in_s(self) -> float | None:
+        if not self.watchers and time.monotonic() - self.asked_s > _LOOKED_AT_S:
+            return None
+        return max(self._refreshed_s + self._every_s() - time.monotonic(), 0.0)
+
+    def _every_s(self) -> float:
+        is_over = self.progress is not None and not self.progress.is_alive
+        return _EVERY_OVER_S if is_over else _EVERY_S
+
+    def _refresh(self, store: RunStore, headway: Headway) -> None:
+        try:
+            found = store.refresh()
+        except (StoreError, OSError):
+            found = False  # the next question will be told
+        self._refreshed_s = time.monotonic()
+        before = headway.progress
+        after = headway.look()
+        if found or after.changed or after.is_alive != before.is_alive:
+            self._publish(after)
+        else:
+            self.progress = after
+
+    def _publish(self, progress: RunProgress) -> None:
+        self.progress = progress
+        self._tell(progress)
+
+    def _do(self, job: Job, store: RunStore, headway: Headway) -> None:
+        future, work, limit_s = job
+        if not future.set_running_or_notify_cancel():
+            return
+        if time.monotonic() - self._refreshed_s > self._every_s():
+            self._refresh(store, headway)
+        is_over = threading.Event()
+
+        def stop() -> None:
+            is_over.set()
+            store.interrupt()
+
+        timer = threading.Timer(limit_s, stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            future.set_result(work(store))
+        except Exception as error:
+            future.set_exception(self._too_long(limit_s) if is_over.is_set() else error)
+        finally:
+            timer.cancel()

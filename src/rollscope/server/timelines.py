@@ -1,0 +1,108 @@
+"""Timelines of open runs: built when first asked for, and kept up with the run.
+
+Built and extended by the thread that owns the run's store, so that the store stands still
+meanwhile; drawn from by any thread.
+"""
+
+import time
+from typing import Final
+
+import msgspec
+
+from rollscope.analysis.filters import parse_filter
+from rollscope.answers.filtering import to_condition
+from rollscope.answers.sessions import matching_sessions
+from rollscope.answers.stuck import stuck
+from rollscope.server.opened import OpenRun
+from rollscope.store.embedded import RunStore
+from rollscope.timeline import TimelineIndex
+
+__all__ = ["current_timeline", "sessions_matching"]
+
+_BUILD_LIMIT_S: Final = 120.0
+_JUDGE_EVERY_S: Final = 2.0
+_MOST_FILTERS: Final = 16
+_MOST_SPANS: Final = 4_000_000
+"""In all timelines of a run but the one that is drawn: each span takes about 35 bytes in each."""
+
+
+class _Kept(msgspec.Struct):
+    index: TimelineIndex
+    seq: int
+    """How far the run had come when the index was last extended."""
+    judged_s: float
+    """When it was last found out what is stuck."""
+    used_s: float
+
+
+async def current_timeline(run: OpenRun, by: str) -> TimelineIndex:
+    """Give the timeline of a run as the run is now.
+
+    Raises:
+        QueryError: There is no such grouping.
+    """
+    kept: _Kept | None = run.extras.get(("timeline", by))
+    if kept is not None and run.is_current() and kept.seq == run.moment()[0]:
+        kept.used_s = time.monotonic()
+        return kept.index  # without waiting for the answers that the thread is busy with
+    return await run.ask(lambda store: _bring_up(run, store, by), limit_s=_BUILD_LIMIT_S)
+
+
+def _bring_up(run: OpenRun, store: RunStore, by: str) -> TimelineIndex:
+    kept: _Kept | None = run.extras.get(("timeline", by))
+    seq, is_alive = run.moment()
+    now_s = time.monotonic()
+    if kept is None:
+        _make_room(run)
+        index = TimelineIndex(store, by, stuck=_stuck(store) if is_alive else ())
+        # Counted from where the run's own number is, so that one of another server is too old.
+        index.changes.number = seq
+        run.extras["timeline", by] = _Kept(index, seq, now_s, now_s)
+        return index
+    if kept.seq != seq:
+        is_due = is_alive and now_s - kept.judged_s > _JUDGE_EVERY_S
+        kept.index.extend(_stuck(store) if is_due else None)
+        kept.seq = seq
+        kept.judged_s = now_s if is_due else kept.judged_s
+    kept.used_s = now_s
+    return kept.index
+
+
+def _make_room(run: OpenRun) -> None:
+    """Give up timelines of other groupings, the least used first, if they are too large."""
+    kept = {key: one for key, one in run.extras.items() if isinstance(one, _Kept)}
+    spans = sum(one.index.total_spans for one in kept.values())
+    for key, one in sorted(kept.items(), key=lambda item: item[1].used_s):
+        if spans <= _MOST_SPANS:
+            return
+        del run.extras[key]
+        spans -= one.index.total_spans
+
+
+def _stuck(store: RunStore) -> list[int]:
+    found = stuck(store)
+    return [row.span_id for row in (*found.rows, *found.outside) if row.is_alarm]
+
+
+async def sessions_matching(run: OpenRun, text: str) -> frozenset[int]:
+    """Give the ids of the sessions that a filter holds for.
+
+    Raises:
+        FilterError: It cannot be read.
+    """
+    wanted = parse_filter(text)
+
+    def find(store: RunStore) -> frozenset[int]:
+        known: dict[str, tuple[int, frozenset[int]]] = run.extras.setdefault("filters", {})
+        seq = run.moment()[0]
+        if text in known and known[text][0] == seq:
+            return known[text][1]
+        condition = to_condition(wanted, store.dialect, store.now_ns)
+        rows = matching_sessions(store, "TRUE", {}, condition)
+        found = frozenset(row.span_id for row in rows)
+        while len(known) >= _MOST_FILTERS:
+            del known[next(iter(known))]
+        known[text] = (seq, found)
+        return found
+
+    return await run.ask(find)

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+from rollscope.errors import StoreError
+from rollscope.server.failures import Failure
+from rollscope.server.opened import OpenRun
+from rollscope.testing.generate import generate_run
+from rollscope.testing.shape import RunShape
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from rollscope.store.embedded import RunStore
+
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("runs") / "first"
+    generate_run(run, RunShape.sized(200))
+    return run
+
+
+def with_run(path: Path, visit: Callable[[OpenRun], Awaitable[T]]) -> T:
+    async def scenario() -> T:
+        run = OpenRun("first", path, lambda _: None, threads=1)
+        try:
+            return await visit(run)
+        finally:
+            run.close(at_once=True)
+            run.join(30)
+
+    return asyncio.run(scenario())
+
+
+def count(store: RunStore) -> int:
+    return int(store.query("SELECT count(*) AS n FROM spans")["n"][0].as_py())
+
+
+def test_jobs_are_done_by_one_thread_in_their_order(path: Path) -> None:
+    async def visit(run: OpenRun) -> list[int]:
+        done: list[int] = []
+
+        def note(number: int) -> Callable[[RunStore], None]:
+            return lambda _: done.append(number)
+
+        await asyncio.gather(*[run.ask(note(number)) for number in range(20)])
+        return done
+
+    assert with_run(path, visit) == list(range(20))
+
+
+def test_an_error_of_a_job_is_told_to_who_gave_it_and_the_next_is_done(path: Path) -> None:
+    async def visit(run: OpenRun) -> int:
+        with pytest.raises(StoreError):
+            await run.ask(lambda store: store.query("SELECT nothing"))
+        return await run.ask(count)
+
+    assert with_run(path, visit) > 0
+
+
+def test_a_run_that_cannot_be_opened_says_so_to_everybody(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise StoreError("damaged beyond repair")
+
+    monkeypatch.setattr("rollscope.server.opened.RunStore", fail)
+
+    async def visit(run: OpenRun) -> list[object]:
+        answers = [run.ask(count) for _ in range(2)]
+        return list(await asyncio.gather(*answers, return_exceptions=True))
+
+    assert [str(one) for one in with_run(path, visit)] == ["damaged beyond repair"] * 2
+
+
+def test_who_asks_a_run_that_was_closed_is_told_to_ask_again(path: Path) -> None:
+    async def visit(run: OpenRun) -> int:
+        run.close()
+        with pytest.raises(Failure) as caught:
+            await run.ask(count)
+        return caught.value.status
+
+    assert with_run(path, visit) == 503
+
+
+def test_a_fault_while_following_is_told_and_does_not_hang_anybody(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise ZeroDivisionError
+
+    async def visit(run: OpenRun) -> None:
+        await run.ask(count)
+        monkeypatch.setattr("rollscope.server.progress.Headway.look", fail)
+        while True:
+            await run.ask(count)
+            await asyncio.sleep(0.05)
+
+    with pytest.raises(ZeroDivisionError):
+        with_run(path, visit)
