@@ -20,6 +20,7 @@ from rollscope.answers.loops import loop_stalls
 from rollscope.answers.phases import phase_unions
 from rollscope.answers.scope import StepScope, known_steps
 from rollscope.answers.source import Source
+from rollscope.answers.steplines import LineShelf, StepLine
 from rollscope.answers.stuck import Stuck, stuck
 from rollscope.answers.waits import step_eta
 from rollscope.errors import CommandError
@@ -36,15 +37,6 @@ _UNASSIGNED: Final = """
     SELECT count(*) AS n FROM spans
     WHERE kind = 'session' AND step IS NULL
         AND span_id NOT IN (SELECT span_id FROM facts WHERE consumed_step IS NOT NULL)"""
-
-
-class StepLine(msgspec.Struct, kw_only=True):
-    """One step of the list."""
-
-    summary: StepSummary
-    change: float | None
-    """How much longer than the median of the previous ten it took, as a share."""
-    verdict: Verdict
 
 
 class Steps(msgspec.Struct, kw_only=True):
@@ -90,27 +82,14 @@ def steps(source: Source, scope: StepScope | None = None, *, most: int = _LAST_S
     history: list[StepSummary] = []
     if chosen:
         earlier = [number for number in numbers if number < chosen[0]][-_OUTLINED_STEPS:]
-        gathered, spans_of = gather_steps(
-            source, (earlier or chosen)[0], chosen[-1], outlined_before=chosen[0]
-        )
-        judged = stuck(source) if any(one.span.end_ns is None for one in gathered) else None
-        for facts in gathered:
-            if facts.span.step is None or facts.span.step < chosen[0]:
-                history.append(outline(facts))
-                continue
-            parts = analyse_step(facts, spans_of)
-            summary = summarise(facts, spans_of, parts)
-            verdict = judge_step(
-                facts,
-                spans_of,
-                history=history,
-                parts=parts,
-                stuck=_stuck_of(facts, judged),
-                stalls=loop_stalls(source, facts.start_ns, facts.end_ns),
-            )
-            change = _change(summary, history)
-            lines.append(StepLine(summary=summary, change=change, verdict=verdict))
-            history.append(summary)
+        shelf = LineShelf(source, [*earlier, *chosen])
+        for kept in shelf.kept(chosen[0]):
+            history.append(kept.summary)
+            if kept.line is not None and len(history) > len(earlier):
+                lines.append(kept.line)
+        rest = shelf.numbers[len(history) :]
+        if rest:
+            _judge(source, rest, chosen[0], history, lines, shelf)
     unassigned = source.query(_UNASSIGNED)
     return Steps(
         steps=lines,
@@ -118,6 +97,38 @@ def steps(source: Source, scope: StepScope | None = None, *, most: int = _LAST_S
         unassigned=unassigned["n"][0].as_py(),
         changes=changes(_series([*history])),
     )
+
+
+def _judge(
+    source: Source,
+    numbers: Sequence[int],
+    first: int,
+    history: list[StepSummary],
+    lines: list[StepLine],
+    shelf: LineShelf,
+) -> None:
+    """Go on with steps of which nothing is kept; those before the first are only outlined."""
+    gathered, spans_of = gather_steps(source, numbers[0], numbers[-1], outlined_before=first)
+    judged = stuck(source) if any(one.span.end_ns is None for one in gathered) else None
+    for facts in gathered:
+        if facts.span.step is None or facts.span.step < first:
+            history.append(outline(facts))
+            shelf.put(facts, history[-1], None)
+            continue
+        parts = analyse_step(facts, spans_of)
+        summary = summarise(facts, spans_of, parts)
+        verdict = judge_step(
+            facts,
+            spans_of,
+            history=history,
+            parts=parts,
+            stuck=_stuck_of(facts, judged),
+            stalls=loop_stalls(source, facts.start_ns, facts.end_ns),
+        )
+        change = _change(summary, history)
+        lines.append(StepLine(summary=summary, change=change, verdict=verdict))
+        history.append(summary)
+        shelf.put(facts, summary, lines[-1])
 
 
 def _chosen(numbers: Sequence[int], scope: StepScope | None, most: int) -> list[int]:

@@ -21,7 +21,16 @@ from rollscope.answers.rows import most_moved
 from rollscope.answers.source import Source
 from rollscope.model.kinds import Outcome
 
-__all__ = ["ETA_STEPS", "StepDigest", "StepWaits", "digest_step", "past_digests", "step_eta"]
+__all__ = [
+    "ETA_STEPS",
+    "StepDigest",
+    "StepState",
+    "StepWaits",
+    "digest_step",
+    "past_digests",
+    "step_eta",
+    "step_states",
+]
 
 ETA_STEPS: Final = 5
 """How many steps before the running one tell how long sessions take."""
@@ -67,10 +76,10 @@ class StepDigest(msgspec.Struct, kw_only=True):
     """What training and sync took."""
 
 
-_State = tuple[int, int, int]
+StepState = tuple[int, int, int]
 """Facts that name the step as the consuming one, its sessions that ended, and how far clocks are
 off."""
-_known: WeakKeyDictionary[Source, dict[int, tuple[_State, StepDigest]]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Source, dict[int, tuple[StepState, StepDigest]]] = WeakKeyDictionary()
 
 
 def digest_step(facts: StepFacts) -> StepDigest:
@@ -142,7 +151,7 @@ def past_digests(source: Source, numbers: Sequence[int]) -> list[StepDigest]:
     """
     if not numbers:
         return []
-    states = _states(source, numbers)
+    states = step_states(source, numbers)
     known = _known.setdefault(source, {})
     fresh = [one for one in numbers if one not in known or known[one][0] != states.get(one)]
     found = {}
@@ -159,8 +168,13 @@ def past_digests(source: Source, numbers: Sequence[int]) -> list[StepDigest]:
     return [digests[number] for number in numbers if number in digests]
 
 
-def _states(source: Source, numbers: Sequence[int]) -> dict[int, _State]:
-    """Say of steps what changes when anything more is heard of them."""
+def step_states(source: Source, numbers: Sequence[int]) -> dict[int, StepState]:
+    """Say of steps what changes when anything more is heard of them.
+
+    Args:
+        source: The run.
+        numbers: The steps, in order; there is at least one.
+    """
     sql = """
         SELECT step, sum(consumed) AS consumed, sum(ended) AS ended FROM (
             SELECT consumed_step AS step, count(*) AS consumed, 0 AS ended FROM facts
