@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from rollscope.instrument.endings import classify
 from rollscope.instrument.guard import tell_once
+from rollscope.instrument.hosted import HostedTypes, bind_hosted
 from rollscope.instrument.ids import span_counter
 from rollscope.instrument.sanitise import clean_text
 from rollscope.instrument.spans import LEFT, Session, Span, lineage
@@ -60,8 +61,7 @@ class SpanTypes(NamedTuple):
     add_facts: AddFacts
     renew_ids: Callable[[], None]
     """Called in a forked child, where spans made before the fork may still be entered."""
-    begin_hosted: Callable[[str, int, str | None, int | None, dict[str, Any], Span | None], Session]
-    record_hosted: Callable[[Span, int, int], None]
+    hosted: HostedTypes
 
 
 def bind_span_types(
@@ -77,6 +77,7 @@ def bind_span_types(
     def renew_ids() -> None:
         nonlocal next_id
         next_id = span_counter(ids).__next__
+        hosted.renew()
 
     def add_facts(ref: SpanRef, facts: dict[str, Any]) -> None:
         buffers.facts.append((ref.trace_id, ref.span_id, now(), facts))
@@ -329,65 +330,13 @@ def bind_span_types(
         span.fields = {} if version is None else {"version_start": version}
         return span
 
-    def begin_hosted(
-        key: str,
-        sample: int,
-        group: str | None,
-        version: int | None,
-        attrs: dict[str, Any],
-        before: Span | None,
-    ) -> Session:
-        """Open a session that a runner keeps for the code it runs, current in this context.
-
-        It belongs to the task that is open around it; else it opens a trace of its own, or goes
-        on with that of an attempt before it.
-        """
-        span = LiveSession()
-        span.id = span_id = next_id()
-        span.name, span.what, span.attrs = "session", _SESSION, attrs
-        span.fields = {} if version is None else {"version_start": version}
-        span.thread = get_ident()
-        span.parent = LEFT
-        around = get_current()
-        outer = around.scope
-        if before is not None:
-            span.parent_id, last = before.parent_id, before.scope
-            span.scope = Scope(last.trace_id, last.step, last.task_key, group, span_id, sample)
-        elif outer.task_key is not None and outer.session_id is None:
-            span.parent_id = around.id
-            span.scope = Scope(
-                outer.trace_id, outer.step, outer.task_key, group or outer.group, span_id, sample
-            )
-        else:
-            span.parent_id = 0
-            span.scope = Scope(new_trace(), outer.step, key, group, span_id, sample)
-        open_spans[span_id] = span
-        set_current(span)
-        span.start_ns = now()
-        return span
-
-    def record_hosted(span: Span, end: int, status: int) -> None:
-        """Record a session that a runner has kept and taken out of the open ones."""
-        extend(
-            (
-                _SESSION,
-                "session",
-                span.scope,
-                span.id,
-                span.parent_id,
-                span.start_ns,
-                end,
-                status,
-                span.attrs,
-                span.fields,
-            )
-        )
-
     def add_event(name: str, attrs: dict[str, Any]) -> None:
         at = now()
         parent = get_current()
         scope = parent.scope if parent.id else Scope(new_trace())
         extend((EVENT_CODE, name, scope, next_id(), parent.id, at, at, _OK, attrs, None))
+
+    hosted = bind_hosted(LiveSession, buffers, current, lambda: next_id(), new_trace)
 
     return SpanTypes(
         new_span,
@@ -399,8 +348,7 @@ def bind_span_types(
         add_event,
         add_facts,
         renew_ids,
-        begin_hosted,
-        record_hosted,
+        hosted,
     )
 
 

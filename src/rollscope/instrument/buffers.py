@@ -21,6 +21,7 @@ __all__ = [
     "ATTRS",
     "END",
     "FIELDS",
+    "HOSTED",
     "NAME",
     "PARENT",
     "ROW",
@@ -37,6 +38,9 @@ WHAT, NAME, SCOPE, SPAN, PARENT, START, END, STATUS, ATTRS, FIELDS = range(10)
 ROW: Final = 10
 """Entries of a row, in the order of the names above."""
 
+HOSTED: Final = 13
+"""Entries that a runner leaves of each session, in an order of its own."""
+
 _FIRST_LOOK: Final = 64
 _BUSY_ROWS: Final = 200
 _EARLY_ROWS: Final = 10_000
@@ -52,10 +56,12 @@ class Buffers:
         self.rows: list[Any] = []
         self.open: dict[int, Span] = {}
         """Spans entered and not left, in order of entering."""
-        self.ending: dict[int, Any] = {}
-        """Spans that a runner has seen end and will record in a moment, with what it knows."""
+        self.started: list[Any] = []
+        """Sessions that a runner has begun since the last look; most of them are over by then."""
+        self.ending: dict[Any, Any] = {}
+        """Sessions that a runner has seen end and will record in a moment, with what it knows."""
         self.hosted: list[Any] = []
-        """What `host` makes rows of, in the writer's time instead of the program's."""
+        """What `host` makes rows of, in the writer's time; flat too, `HOSTED` entries each."""
         self.host: Callable[[list[Any]], None] | None = None
         self.facts: list[tuple[bytes, int, int, dict[str, Any]]] = []
         """trace id, span id, monotonic time, facts."""
@@ -68,11 +74,22 @@ class Buffers:
         if self.hosted and self.host is not None:
             self.host(take_all(self.hosted))
 
+    def open_started(self) -> None:
+        """Put the sessions among the open ones that a runner has begun and not ended."""
+        for span in take_all(self.started):
+            if not span.is_over:
+                _ = span.id  # which is given to it now
+
+    def ending_ids(self) -> set[int]:
+        """Give the ids of sessions that are about to be recorded, if they have any yet."""
+        return {span.id for span in list(self.ending) if span.describe is None}
+
     def opened_since(self, is_known: Callable[[int], bool]) -> list[Span]:
         """Give the open spans that were entered after the last one that is known.
 
         Few among many: thousands may be open for minutes, and this is asked several times a second.
         """
+        self.open_started()
         wanted = _FIRST_LOOK
         while True:
             # One call into C: no other thread changes the map meanwhile.
@@ -85,18 +102,24 @@ class Buffers:
     def is_empty(self) -> bool:
         """Whether nothing waits and nothing is open."""
         recorded = self.rows or self.hosted or self.facts or self.samples or self.payloads
-        waiting = recorded or self.open
+        waiting = recorded or self.open or self.started
         return not waiting
+
+    def is_untouched(self, seen_open: int) -> bool:
+        """Whether nothing waits, and as many spans are open as were seen before."""
+        recorded = self.rows or self.hosted or self.facts or self.samples or self.payloads
+        return not recorded and not self.started and len(self.open) == seen_open
 
     def is_busy(self) -> bool:
         """Whether enough rows wait at a tick to write them without waiting for the drain."""
-        return len(self.rows) > _BUSY_ROWS * ROW or len(self.hosted) > _BUSY_ROWS
+        return len(self.rows) > _BUSY_ROWS * ROW or len(self.hosted) > _BUSY_ROWS * HOSTED
 
     def is_filling(self) -> bool:
         """Whether so much waits that the writer should not wait for the drain to be due."""
         return (
             len(self.rows) > _EARLY_ROWS * ROW
-            or len(self.hosted) > _EARLY_ROWS
+            or len(self.hosted) > _EARLY_ROWS * HOSTED
+            or len(self.started) > _EARLY_ROWS
             or len(self.samples) > _EARLY_ROWS
             or len(self.facts) > _EARLY_ROWS
             or len(self.payloads) > _EARLY_PAYLOADS
@@ -106,6 +129,7 @@ class Buffers:
         """Forget everything; a forked child leaves its parent's records to the parent."""
         self.rows.clear()
         self.open.clear()
+        self.started.clear()
         self.ending.clear()
         self.hosted.clear()
         self.facts.clear()

@@ -208,8 +208,7 @@ class Drain:
 
         A span whose end is lost is not among them, and so is found out by who reads the list.
         """
-        open_now = self._buffers.open.keys() | self._buffers.ending.keys()
-        return self._announced & open_now
+        return self._announced & (self._buffers.open.keys() | self._buffers.ending_ids())
 
     def _pack_marked(self, ends: list[Any], starts: list[Any]) -> None:
         """Pack the last rows and the announcements, and with them the mark of a full drain."""

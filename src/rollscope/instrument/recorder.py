@@ -39,6 +39,8 @@ __all__ = ["Recorder"]
 
 _TICK_S: Final = 0.05
 _BUSY_TICK_S: Final = 0.02
+_CALM_TICK_S: Final = 0.25
+"""Between looks while nothing at all is recorded: thousands of spans may be open for minutes."""
 _OUTBOX_SHARE: Final = 0.75
 """Part of the memory bound that encoded frames may take; the rest is the buffer's."""
 
@@ -84,6 +86,7 @@ class Recorder:
         self._end: str | None = None
         self._has_ended = False
         self._is_busy = False
+        self._is_calm = False
         self._tick_s = min(_TICK_S, settings.drain_s / 2)
         self.on_signal: Callable[[bytes], None] | None = None
         """Is told of signals; set while `wake_fd` is, or may be again, where they are written."""
@@ -181,12 +184,15 @@ class Recorder:
         """Wait for the next tick or a wake-up; hand signals that came to whoever listens."""
         if self._is_busy:
             tick_s = min(_BUSY_TICK_S, self._tick_s)
-        elif self.buffers.rows:
+        elif self.buffers.rows or self.buffers.hosted:
             tick_s = self._tick_s
         else:
             left_s = (due_ns - self.clock.mono_ns()) * 1e-9
-            tick_s = min(2 * self._tick_s, max(left_s, self._tick_s))
+            most_s = _CALM_TICK_S if self._is_calm else 2 * self._tick_s
+            tick_s = min(most_s, max(left_s, self._tick_s))
+        seen = len(self.buffers.open)
         signals = self._pipe.wait(0 if self.buffers.is_filling() else tick_s)
         self._is_busy = self.buffers.is_busy()
+        self._is_calm = self.buffers.is_untouched(seen)
         if signals and self.on_signal is not None:
             self.on_signal(signals)

@@ -69,5 +69,6 @@ class Watchdog:
 
     def capture_all(self) -> list[SpanStack]:
         """Give the stacks of all open spans."""
+        self._buffers.open_started()
         spans = [span for span in list(self._buffers.open.values()) if hasattr(span, "start_ns")]
         return capture_stacks(self._current, spans)

@@ -98,7 +98,7 @@ class Admission:
         for gate, applies in zip(self._counting, applying, strict=True):
             if applies:
                 gate.take(len(chosen))
-        return chosen, holder if queue.size else None
+        return chosen, holder if queue.size else "queue_empty"
 
     def _choose_each(
         self, kernel: Kernel, free: list[int], at_most: int

@@ -106,10 +106,15 @@ class Collecting(RunnerBase):
     def _take_at_once(self, count: int, order: Order) -> list[Outcome] | None:
         """Take what is there if it is enough and nobody is in line; None otherwise."""
         kernel = self._kernel
-        with kernel.lock:
-            if kernel.outbox.has_line or kernel.outbox.ready < count:
+        lock, outbox = kernel.lock, kernel.outbox
+        if not lock.try_acquire(False):
+            lock.acquire()
+        try:
+            if outbox.has_line or outbox.ready < count:
                 return None
-            taken = kernel.outbox.take(count, order, None)
+            taken = outbox.take(count, order, None)
+        finally:
+            lock.release()
         if kernel.admission.bounds_outbox:
             self._has_taken()
         return taken

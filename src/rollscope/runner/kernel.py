@@ -11,6 +11,8 @@ import threading
 from collections import deque
 from contextlib import suppress
 from contextvars import Context
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec.structs import replace
@@ -23,6 +25,7 @@ from rollscope.runner.guard import log
 from rollscope.runner.ledger import Ledger
 from rollscope.runner.leftovers import Leftovers
 from rollscope.runner.limits import Limits
+from rollscope.runner.locking import BargingLock
 from rollscope.runner.outcome import Reason, Status, describe_failure
 from rollscope.runner.settling import outcome_of
 from rollscope.runner.stats import Figures
@@ -45,6 +48,7 @@ __all__ = ["Kernel", "Launcher"]
 
 _AT_ONCE: Final = 256
 """Tasks started before the loop gets a turn."""
+_options_of: Final = attrgetter("options")
 
 
 class Launcher(Protocol):
@@ -75,7 +79,7 @@ class Kernel:
         trace: Trace,
         cleanup_s: float,
     ) -> None:
-        self.lock = threading.Lock()
+        self.lock = BargingLock()
         self.clock = clock
         self.ledger = Ledger()
         self.inbox: deque[Task] = deque()
@@ -127,7 +131,8 @@ class Kernel:
         """What has ended and holds nothing any more; its outcome is to be made."""
         self._retried = 0
         self._woken: list[Waiter] = []
-        self._wake_pending = False
+        self.wake_pending = False
+        """Whether the loop was called and has not read the inbox yet; changed under `lock`."""
         self._turn_due = False
 
     # --- from any thread -------------------------------------------------------------------------
@@ -135,15 +140,15 @@ class Kernel:
     def wake(self) -> None:
         """Have a turn soon; cheap if one is due already."""
         with self.lock:
-            if self._wake_pending:
+            if self.wake_pending:
                 return
-            self._wake_pending = True
+            self.wake_pending = True
         self.call_loop(self.turn)
 
     def mark_wake(self) -> bool:
         """Say whether the caller, who holds the lock, has to call the loop."""
-        is_first = not self._wake_pending
-        self._wake_pending = True
+        is_first = not self.wake_pending
+        self.wake_pending = True
         return is_first
 
     def call_loop(self, act: Callable[[], object]) -> None:
@@ -167,6 +172,7 @@ class Kernel:
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin on a loop, from its thread."""
         self.loop, self.thread_id = loop, threading.get_ident()
+        self.trace.thread_id = self.thread_id
         self.has_lived = True
         self.timers.bind(loop)
         self.launcher.bind(loop)
@@ -272,21 +278,26 @@ class Kernel:
     # --- in --------------------------------------------------------------------------------------
 
     def _read_inbox(self) -> None:
+        if not self.wake_pending:  # who submits from now on has a turn of its own
+            return
         with self.lock:
-            self._wake_pending = False  # before the inbox is read, or a submit may be missed
+            self.wake_pending = False  # before the inbox is read, or a submit may be missed
             fresh = self.inbox
             if not fresh:
                 return
             self.inbox = deque()
-        for task in fresh:
-            self.queues.push(task)
-            if task.options.queue_timeout_s is not None:
-                self.limits.watch_queue(task)
+        # Tasks submitted together share their options, and so their place.
+        for options, tasks in groupby(fresh, _options_of):
+            alike = list(tasks)
+            self.queues.push_many(alike, options)
+            if options.queue_timeout_s is not None:
+                for task in alike:
+                    self.limits.watch_queue(task)
 
     def _admit(self) -> bool:
         """Start what may start; say whether anything did."""
         admission = self.admission
-        if not len(self.queues):
+        if self.queues.is_empty:
             admission.note_idle(self)
             return False
         chosen = admission.choose(self, _AT_ONCE)
@@ -345,6 +356,8 @@ class Kernel:
         freed = self._freed
         admission, running = self.admission, self.running
         queue_of, follow = self.queues.queues, self.attempts.follow
+        ok, looks_at_each = Status.OK, admission.looks_at_each
+        options, queue = None, None
         for task in finished:
             if task.state != RUNNING:
                 continue
@@ -352,14 +365,18 @@ class Kernel:
             finished_ns = task.finished_ns
             if finished_ns is None:
                 task.finished_ns = finished_ns = now_ns
-            if task.attempt_ns is not None:
-                task.execution_ns += finished_ns - task.attempt_ns
-            queue = queue_of[task.options.tier]
+            attempt_ns = task.attempt_ns
+            if attempt_ns is not None:
+                task.execution_ns += finished_ns - attempt_ns
+            if task.options is not options or queue is None:
+                options = task.options
+                queue = queue_of[options.tier]
             queue.running -= 1
             queue.freed += 1
-            if task.rare is not None:
+            rare = task.rare
+            if rare is not None:
                 self.limits.forget(task)
-            if task.status is not Status.OK or task.stop is not None:
+            if task.status is not ok or task.stop is not None:
                 if follow(task):
                     admission.release(task, None)
                     self._retried += 1
@@ -367,7 +384,7 @@ class Kernel:
                 self.breaker.note(task.status, task.failure)
             elif self.breaker.failed:
                 self.breaker.note(Status.OK, None)
-            if admission.looks_at_each or task.rare is not None:
+            if looks_at_each or rare is not None:
                 admission.release(task, task.status)
                 self.limits.forget(task, ends=True)
             freed.append(task)
@@ -394,13 +411,13 @@ class Kernel:
         """Make the outcomes of tasks and hand them out; the numbers say where they were."""
         settled: list[Outcome] = []
         version = self.version
-        add, count = settled.append, self.figures.ended
+        add = settled.append
         for task in tasks:
             task.state = DONE
             task.version_end = version
             add(outcome_of(task))
-            count(task)
             task.context = task.runs_in = None  # which know the task in turn
+        self.figures.ended(tasks)
         outcomes = settled if self.on_settled is None else self._pass_on(tasks, settled)
         if self.requeueing is not None:
             self.requeueing.keep(tasks, outcomes)

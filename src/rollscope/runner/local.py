@@ -57,8 +57,8 @@ class LocalLauncher:
 
     async def run_rollscope_task(self, task: Task) -> None:
         """Run an attempt; by this name it is told from what user code starts."""
-        kernel = self._kernel
-        task.attempt_ns = self._clock()
+        kernel, clock = self._kernel, self._clock
+        task.attempt_ns = clock()
         attempt = task.attempt
         current_task.set(task)
         kernel.started(task)
@@ -91,7 +91,7 @@ class LocalLauncher:
             if task.attempt != attempt:
                 kernel.leftovers.attempt_returned(task, attempt)
                 return
-        task.finished_ns = self._clock()
+        task.finished_ns = clock()
         kernel.ended(task)
 
     def _note_error(self, task: Task, error: BaseException, *, was_called: bool) -> None:

@@ -114,6 +114,8 @@ class Outbox:
         Who comes later may have what those before do not want, and nothing else.
         """
         woken: list[Waiter] = []
+        if not self._free or not self._waiting:
+            return woken
         ahead: list[Callable[[Outcome], bool]] = []
         for waiter in list(self._waiting):
             if not self._free:

@@ -10,7 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rollscope.runner.outcome import Outcome
+    from rollscope.runner.outcome import Outcome, Reason, Status
     from rollscope.runner.task import Task
 
 __all__ = ["Figures", "Histogram", "Stats"]
@@ -101,15 +101,28 @@ class Figures:
         self.slot_ns += was * (now_ns - self._changed_ns)
         self._changed_ns = now_ns
 
-    def ended(self, task: Task) -> None:
-        """Count a task that has ended."""
-        key = task.status, task.reason
-        self.outcomes[key] = self.outcomes.get(key, 0) + 1
-        self.ended_ns = task.finished_ns or self.ended_ns
-        admitted_ns = task.admitted_ns
-        if admitted_ns is not None:
-            self._queued[(admitted_ns - task.submitted_ns >> 10).bit_length()] += 1
-            self._running[(task.execution_ns >> 10).bit_length()] += 1
+    def ended(self, tasks: Sequence[Task]) -> None:
+        """Count tasks that have ended."""
+        queued, running = self._queued, self._running
+        status = reason = None
+        alike = 0
+        for task in tasks:
+            if task.status is not status or task.reason is not reason:
+                self._count(status, reason, alike)
+                status, reason, alike = task.status, task.reason, 0
+            alike += 1
+            admitted_ns = task.admitted_ns
+            if admitted_ns is not None:
+                queued[(admitted_ns - task.submitted_ns >> 10).bit_length()] += 1
+                running[(task.execution_ns >> 10).bit_length()] += 1
+        self._count(status, reason, alike)
+        if tasks:
+            self.ended_ns = tasks[-1].finished_ns or self.ended_ns
+
+    def _count(self, status: Status | None, reason: Reason | None, count: int) -> None:
+        if count:
+            key = status, reason
+            self.outcomes[key] = self.outcomes.get(key, 0) + count
 
     def delivered(self, outcomes: Sequence[Outcome], now_ns: int) -> None:
         """Count outcomes that were handed over."""

@@ -66,22 +66,28 @@ class Submitting(RunnerBase):
         kernel = self._kernel
         if kernel.keeper is not None:
             return self._accept([task])[0]
-        with kernel.lock:
+        lock, given = kernel.lock, task.options.id
+        if not lock.try_acquire(False):
+            lock.acquire()
+        try:
             ledger = kernel.ledger
             if self._refusal is not None or kernel.error is not None:
                 raise self._refused()
             if ledger.queued >= self._inbox_size:
                 raise self._is_full()
-            if task.options.id is None:
+            if given is None:
                 task.id = task_id = self._next_id
                 self._next_id = task_id + 1
             else:
-                task_id = self._take_id(task, task.options.id)
+                task_id = self._take_id(task, given)
             kernel.live[task_id] = task
             kernel.inbox.append(task)
             ledger.submitted += 1
             ledger.queued += 1
-            is_first = kernel.mark_wake()
+            is_first = not kernel.wake_pending
+            kernel.wake_pending = True
+        finally:
+            lock.release()
         if is_first:
             kernel.call_loop(kernel.turn)
         return Handle(self, task_id)

@@ -12,9 +12,9 @@ from rollscope.errors import SettingError
 from rollscope.runner.task import QUEUED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from rollscope.runner.task import Task
+    from rollscope.runner.task import Task, TaskOptions
 
 __all__ = ["DEFAULT_TIERS", "Tier", "TierQueues"]
 
@@ -71,6 +71,11 @@ class _Queue:
         else:
             self._plain.append(task)
 
+    def push_plain(self, tasks: Sequence[Task]) -> None:
+        """Let tasks of priority 0 wait."""
+        self.size += len(tasks)
+        self._plain.extend(tasks)
+
     def push_front(self, task: Task) -> None:
         self.size += 1
         self._front.append(task)
@@ -116,6 +121,9 @@ class _Queue:
         taken: list[Task] = []
         if not self._front and not self._ranked:
             plain = self._plain
+            if len(plain) == self.size:  # all of them wait still
+                pop = plain.popleft
+                taken = [pop() for _ in range(min(count, self.size))]
             while plain and len(taken) < count:
                 task = plain.popleft()
                 if task.state == QUEUED:
@@ -144,6 +152,14 @@ class TierQueues:
         """Say how many tasks wait."""
         return sum(queue.size for queue in self._ordered)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no task waits."""
+        for queue in self._ordered:  # noqa: SIM110  (asked twice for each task; thrice as fast)
+            if queue.size:
+                return False
+        return True
+
     def __iter__(self) -> Iterator[Task]:
         """Give the tasks that wait."""
         for queue in self._ordered:
@@ -167,6 +183,17 @@ class TierQueues:
             queue.push_front(task)
         else:
             queue.push(task)
+
+    def push_many(self, tasks: Sequence[Task], options: TaskOptions) -> None:
+        """Let tasks of the same options wait at their place."""
+        queue = self.queues[options.tier]
+        if options.priority or not tasks:
+            for task in tasks:
+                self.push(task)
+            return
+        if not queue.size:
+            self._catch_up(queue)
+        queue.push_plain(tasks)
 
     def _catch_up(self, queue: _Queue) -> None:
         """Let a tier that had nothing to do have no claim to the places it did not use."""

@@ -55,6 +55,10 @@ class Timers:
         self._loop = loop
         self._arm()
 
+    def now_ns(self) -> int:
+        """Give the time that they go by."""
+        return self._clock()
+
     def at(self, due_ns: int, act: Callable[[], object]) -> Timer:
         """Call something at a time of the clock."""
         self._count += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextvars import Context
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -57,13 +56,6 @@ class HeadTrace(Trace):
         span.start_ns = task.attempt_ns
         if task.version_start is not None:
             span.fields["version_start"] = task.version_start
-
-    def ended_unstarted(self, task: Task) -> None:
-        """Begin a session for a task that ends without having started: one without any length."""
-        if task.span is None:
-            Context().run(super().started, task)
-        if task.span is not None:
-            task.span.start_ns = task.finished_ns
 
     def attempt_ended(self, task: Task) -> None:
         """Record an attempt that is followed by another."""

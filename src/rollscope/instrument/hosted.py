@@ -1,0 +1,238 @@
+"""Sessions that a runner keeps for the code it runs, made of what is known only when it is asked.
+
+Most tasks end before anybody looks: no phase is opened in them, and no drain finds them open. So
+what a session is made of (its ids, its scope, its attributes) waits until somebody reads one of
+them, and the writer is often the first. Until then a session is a
+few pointers.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rollscope.instrument.spans import LEFT, Session, Span
+from rollscope.model.kinds import KIND_CODES, Kind
+from rollscope.model.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextvars import ContextVar
+
+    from rollscope.instrument.buffers import Buffers
+
+    Facts = tuple[str, int, str | None, dict[str, Any], int]
+    """task key, sample, group, attributes, thread."""
+    Describe = Callable[["HostedSession"], Facts]
+    Ended = tuple["HostedSession", str, int, str | None, int, int, dict[str, Any], dict[str, Any]]
+    """session, task key, sample, group, end, status, attributes, fields."""
+    Begin = Callable[[Any, int, Any, int | None, int, Describe, Span | None], "HostedSession"]
+
+__all__ = ["HostedSession", "HostedTypes", "bind_hosted"]
+
+_SESSION: Final = KIND_CODES[Kind.SESSION]
+_LATE: Final = frozenset(("attrs", "fields", "id", "parent_id", "scope", "thread"))
+"""What is set all at once, when one of it is read for the first time."""
+
+
+class HostedSession(Session):
+    """A session of a runner, as the runner sees it."""
+
+    __slots__ = (
+        "describe",
+        "is_over",
+        "label",
+        "number",
+        "outer",
+        "outer_id",
+        "settings",
+        "version",
+    )
+
+    label: Any
+    """What the runner calls it by, with `number`; `settings` and these are for `describe`."""
+    number: int
+    settings: Any
+    version: int | None
+    describe: Describe | None
+    """Says what it is made of; None once that was asked, and it has an id."""
+    outer: Scope
+    """Of the span that its task was submitted in, whose id is `outer_id`."""
+    outer_id: int
+    is_over: bool
+    """Set by the runner when it ends."""
+
+
+class HostedTypes(NamedTuple):
+    """What `bind_hosted` makes."""
+
+    begin: Begin
+    record: Callable[[HostedSession, int, int], None]
+    record_unread: Callable[[Sequence[Ended]], list[HostedSession]]
+    renew: Callable[[], None]
+    """Called in a forked child: the thread that held our lock may not be there."""
+
+
+def bind_hosted(
+    session_type: type[Session],
+    buffers: Buffers,
+    current: ContextVar[Span],
+    new_id: Callable[[], int],
+    new_trace: Callable[[], bytes],
+) -> HostedTypes:
+    """Make the sessions of one recorder that a runner keeps.
+
+    Args:
+        session_type: What they are besides.
+        buffers: Of the recorder.
+        current: Tells the span that code is in.
+        new_id: Gives span ids.
+        new_trace: Gives trace ids.
+    """
+    open_spans, extend = buffers.open, buffers.rows.extend
+    get_current, set_current, note_start = current.get, current.set, buffers.started.append
+    completing = threading.Lock()
+
+    def renew() -> None:
+        nonlocal completing
+        completing = threading.Lock()
+
+    class Hosted(session_type, HostedSession):  # type: ignore[misc,valid-type]  # of a recorder
+        """A session of a runner."""
+
+        __slots__ = ()
+
+        name = "session"
+        what = _SESSION
+
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401  (one of many slots)
+            """Fill the slots, one of which was read."""
+            if name in _LATE:
+                complete(self, None)
+                return getattr(self, name)
+            raise AttributeError(name)
+
+    def begin(
+        label: Any,  # noqa: ANN401  (the runner's)
+        number: int,
+        settings: Any,  # noqa: ANN401
+        version: int | None,
+        start_ns: int,
+        describe: Describe,
+        before: Span | None,
+    ) -> HostedSession:
+        """Open a session, current in this context.
+
+        It belongs to the task that is open around it; else it opens a trace of its own, or goes
+        on with that of an attempt before it.
+        """
+        span: HostedSession = Hosted()
+        span.label, span.number, span.settings, span.version = label, number, settings, version
+        span.start_ns, span.describe, span.is_over = start_ns, describe, False
+        around = get_current()
+        # Not the span itself: tasks that submit their successors would keep all before them alive.
+        span.outer, span.outer_id, span.parent = around.scope, around.id, LEFT
+        if before is not None:
+            _ = before.id  # so that it has all that is taken from it
+            complete(span, before)
+        set_current(span)
+        note_start(span)
+        return span
+
+    def complete(span: HostedSession, before: Span | None) -> None:
+        """Fill the slots of a session, in whichever thread that is."""
+        with completing:
+            describe = span.describe
+            if describe is None:
+                return
+            key, sample, group, span.attrs, span.thread = describe(span)
+            span_id = new_id()
+            if before is not None:
+                span.parent_id, last = before.parent_id, before.scope
+                span.scope = Scope(last.trace_id, last.step, last.task_key, group, span_id, sample)
+            else:
+                place(span, span_id, key, group, sample, new_trace())
+            span.fields = {} if span.version is None else {"version_start": span.version}
+            span.id = span_id
+            if not span.is_over:
+                open_spans[span_id] = span
+            # In this order: who ends it says so first and looks at `describe` then. So one of the
+            # two sees the other, and what is over does not stay among the open ones.
+            span.describe = span.label = span.settings = None
+            if span.is_over:
+                open_spans.pop(span_id, None)
+
+    def place(
+        span: HostedSession,
+        span_id: int,
+        key: str,
+        group: str | None,
+        sample: int,
+        trace_id: bytes,
+    ) -> None:
+        """Give a session its scope: in the task around it, or of its own."""
+        outer = span.outer
+        if outer.task_key is not None and outer.session_id is None:
+            span.parent_id, trace_id, key = span.outer_id, outer.trace_id, outer.task_key
+            group = group or outer.group
+        else:
+            span.parent_id = 0
+        span.scope = Scope(trace_id, outer.step, key, group, span_id, sample)
+
+    def record_unread(ended: Sequence[Ended]) -> list[HostedSession]:
+        """Record sessions that nobody has read anything of; give those that were read after all.
+
+        What only a reader could ask for, as the attributes, is left to the record.
+        """
+        read: list[HostedSession] = []
+        recorded: list[Any] = []
+        add = recorded.extend
+        trace_ids = [new_trace() for _ in ended]  # before the lock: it may ask the system
+        with completing:
+            for (span, key, sample, group, end, status, attrs, fields), trace_id in zip(
+                ended, trace_ids, strict=True
+            ):
+                if span.describe is None:
+                    read.append(span)
+                    continue
+                span_id = new_id()
+                place(span, span_id, key, group, sample, trace_id)
+                span.attrs, span.fields, span.thread = attrs, fields, 0
+                span.id = span_id
+                span.describe = span.label = span.settings = None
+                add(
+                    (
+                        _SESSION,
+                        "session",
+                        span.scope,
+                        span_id,
+                        span.parent_id,
+                        span.start_ns,
+                        end,
+                        status,
+                        attrs,
+                        fields,
+                    )
+                )
+        extend(recorded)
+        return read
+
+    def record(span: HostedSession, end: int, status: int) -> None:
+        """Record a session that has been taken out of the open ones."""
+        complete(span, None)  # an unset slot would see to it, at the price of an exception
+        extend(
+            (
+                _SESSION,
+                "session",
+                span.scope,
+                span.id,
+                span.parent_id,
+                span.start_ns,
+                end,
+                status,
+                span.attrs,
+                span.fields,
+            )
+        )
+
+    return HostedTypes(begin, record, record_unread, renew)
