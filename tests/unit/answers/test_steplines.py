@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rollscope.answers import steps as module
+from rollscope.answers import facts
 from rollscope.answers.encoding import encode_answer
 from rollscope.answers.scope import StepScope
 from rollscope.answers.steps import steps
@@ -26,13 +26,13 @@ def run(tmp_path: Path) -> Path:
 def gathered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note which steps are looked at anew."""
     first: list[int] = []
-    gather = module.gather_steps
+    gather = facts.gather_steps
 
     def noting(source: Any, low: int, high: int, **given: Any) -> Any:
         first.extend(range(low, high + 1))
         return gather(source, low, high, **given)
 
-    monkeypatch.setattr(module, "gather_steps", noting)
+    monkeypatch.setattr("rollscope.answers.steps.gather_steps", noting)
     return first
 
 
