@@ -1,6 +1,6 @@
 """Following a run: which rows of the store are new, and which session they belong to."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -10,8 +10,9 @@ import pyarrow as pa
 from rollscope.store.embedded import RunStore
 from rollscope.timeline.building import Layout, place_name, span_count
 from rollscope.timeline.columns import IS_SESSION, NEVER, NO_SESSION, STUCK
-from rollscope.timeline.grouping import Grouping, Processes, SessionFacts, Spot
+from rollscope.timeline.grouping import Grouping, Processes, Spot
 from rollscope.timeline.growth import CannotFollow, Placed, Young
+from rollscope.timeline.news import Batch, FactRows
 from rollscope.timeline.reading import SpanReader, moved_processes
 
 __all__ = ["Follower"]
@@ -83,11 +84,15 @@ class Follower:
         Raises:
             CannotFollow: The run has changed in a way that asks for building anew.
         """
-        ended, still = self._new_rows(), self._open_rows()
+        batches = [
+            Batch(self._reader, self._new_rows(), is_final=True),
+            Batch(self._reader, self._open_rows(), is_final=False),
+        ]
+        self._seat_sessions(batches, young)
         added: list[Placed] = []
         changed: list[Placed] = []
         gone = set(young.open)
-        news = [*self._read(ended, young), *self._read(still, young, is_final=False)]
+        news = [one for batch in batches for one in self._read(batch, young)]
         # The earliest first, and sessions before what is in them: so they get the upper rows.
         for span_id, span, depth, is_final in sorted(news, key=_by_start):
             known = young.open.get(span_id)
@@ -102,8 +107,6 @@ class Follower:
             elif (known.end, known.flags & ~STUCK) != (span.end, span.flags):
                 young.change(known, span.end, span.flags | (known.flags & STUCK))
                 changed.append(known)
-            if span.flags & IS_SESSION and is_final and span.session != NO_SESSION:
-                self._free_slot(span, young)
         if gone:
             raise CannotFollow
         return added, changed
@@ -139,71 +142,76 @@ class Follower:
     def _open_rows(self) -> pa.Table:
         return self._store.sealer.intake.open_rows(self._store.now_ns, self._store.offsets)
 
-    def _read(self, table: pa.Table, young: Young, *, is_final: bool = True) -> list[_News]:
-        """Give spans with their lanes."""
-        if not table.num_rows:
-            return []
-        block = self._reader.read(table)
-        ids = table["span_id"].to_numpy().tolist()
-        facts = _FactRows(table)
-        columns = (block.start, block.end, block.name, block.flags, block.depth)
-        values = zip(*(column.tolist() for column in columns), strict=True)
-        sessions, outside = block.session_id.tolist(), block.outside.tolist()
-        order = np.lexsort((block.depth, block.start)).tolist()
-        rows = list(values)
-        news: list[_News] = []
-        for place in order:
-            start, end, name, flags, depth = rows[place]
-            known = young.open.get(ids[place])
-            if known is not None:
-                session, lane = known.session, known.lane
-            elif sessions[place]:
-                session = self._session(sessions[place], place, facts, start, young)
-                lane = self._lane_of(session)
-                if flags & IS_SESSION:
-                    self._check_spot(lane, self._spot(place, facts))
-            else:
-                session, lane = NO_SESSION, self._outside(outside[place])
-            span = Placed(start, end, session, name, flags, lane, row=0, handle=0)
-            news.append((ids[place], span, depth, is_final))
-        return news
+    def _seat_sessions(self, batches: Sequence[Batch], young: Young) -> None:
+        """Give every new session a lane, the earliest first.
 
-    def _session(
-        self, session_id: int, place: int, facts: "_FactRows", start: int, young: Young
-    ) -> int:
-        """Give the number of a session; one that is new gets a lane."""
+        What has ended meanwhile makes room first: many sessions may have come and gone since the
+        last look, and share a slot.
+        """
+        ends = batches[0].session_ends()
+        for session_id, end in ends.items():
+            number = self._number(session_id)
+            if number is not None:
+                self._free_slot(number, end, young)
+        new: dict[int, tuple[int, int, int]] = {}
+        for which, batch in enumerate(batches):
+            for session_id, start, place in batch.first_spans():
+                if self._number(session_id) is None:
+                    first = start, which, place
+                    new[session_id] = min(new.get(session_id, first), first)
+        for session_id, (start, which, place) in sorted(new.items(), key=lambda item: item[1]):
+            self._numbers[session_id] = len(self._layout.sessions.ids) + len(self._lanes)
+            spot = self._spot(place, batches[which].facts)
+            unit = self._unit_codes.setdefault(spot.unit, len(self._unit_codes))
+            self._units.append(unit)
+            end = ends.get(session_id, NEVER)
+            self._lanes.append(self._take_lane(spot, unit, start, end, young))
+
+    def _number(self, session_id: int) -> int | None:
         ids = self._layout.sessions.ids
         found = int(np.searchsorted(ids, np.uint64(session_id)))
         if found < len(ids) and int(ids[found]) == session_id:
             return found
-        number = self._numbers.get(session_id)
-        if number is None:
-            number = self._numbers[session_id] = len(ids) + len(self._lanes)
-            spot = self._spot(place, facts)
-            unit = self._unit_codes.setdefault(spot.unit, len(self._unit_codes))
-            self._units.append(unit)
-            self._lanes.append(self._take_lane(spot, unit, start, young))
-        return number
+        return self._numbers.get(session_id)
 
-    def _take_lane(self, spot: Spot, unit: int, start: int, young: Young) -> int:
+    def _read(self, batch: Batch, young: Young) -> Iterator[_News]:
+        """Give spans with their lanes."""
+        for place, span_id, session_id, (start, end, name, flags, depth) in batch.spans():
+            known = young.open.get(span_id)
+            if known is not None:
+                session, lane = known.session, known.lane
+            elif session_id:
+                number = self._number(session_id)
+                if number is None:  # seated above, like all of its batch
+                    raise CannotFollow
+                session = number
+                lane = self._lane_of(session)
+                if flags & IS_SESSION:
+                    self._check_spot(lane, self._spot(place, batch.facts))
+            else:
+                session, lane = NO_SESSION, self._outside(batch.outside[place])
+            span = Placed(start, end, session, name, flags, lane, row=0, handle=0)
+            yield span_id, span, depth, batch.is_final
+
+    def _take_lane(self, spot: Spot, unit: int, start: int, end: int, young: Young) -> int:
         lanes = self._layout.lanes
         if not self._grouping.is_shared:
             group, label = lanes.codes(spot.group, spot.label)
             return int(lanes.add([group], [label], [spot.number], has_sessions=True)[0])
-        lane = young.slot(unit, start, NEVER)
+        lane = young.slot(unit, start, end)
         if lane is None:
             group, label = lanes.codes(spot.group, spot.label)
             number = young.slot_count(unit) + 1
             lane = int(lanes.add([group], [label], [number], has_sessions=True)[0])
-            young.occupy(unit, lane, NEVER)
+            young.occupy(unit, lane, end)
         return lane
 
-    def _free_slot(self, span: Placed, young: Young) -> None:
+    def _free_slot(self, number: int, end: int, young: Young) -> None:
         if self._grouping.is_shared:
             known = self._layout.sessions
-            later = span.session - len(known.ids)
-            unit = int(known.unit[span.session]) if later < 0 else self._units[later]
-            young.occupy(unit, self._lane_of(span.session), span.end)
+            later = number - len(known.ids)
+            unit = int(known.unit[number]) if later < 0 else self._units[later]
+            young.occupy(unit, self._lane_of(number), end)
 
     def _lane_of(self, number: int) -> int:
         known = self._layout.sessions.lane
@@ -219,7 +227,7 @@ class Follower:
             self._layout.place_lane.append(int(added[0]))
         return self._layout.place_lane[place]
 
-    def _spot(self, place: int, facts: "_FactRows") -> Spot:
+    def _spot(self, place: int, facts: FactRows) -> Spot:
         known = facts.at(place)
         return self._grouping.session(known, self._refreshed(known.process))
 
@@ -248,24 +256,6 @@ def _keep_start(span: Placed, known: Placed) -> None:
 
 def _by_start(news: _News) -> tuple[int, int]:
     return news[1].start, news[2]
-
-
-class _FactRows:
-    """What a table of spans says of the sessions they belong to."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
-
-    def at(self, place: int) -> SessionFacts:
-        row = self._table.slice(place, 1).to_pylist()[0]
-        return SessionFacts(
-            row["process"],
-            row["replica"],
-            row["task_key"],
-            row["sample"],
-            row["attempt"] or 0,
-            row["outcome"],
-        )
 
 
 def _fact_rows(store: RunStore) -> int:

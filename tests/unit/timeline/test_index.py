@@ -178,3 +178,18 @@ def test_silhouettes_add_up_to_the_time_of_sessions(index: TimelineIndex) -> Non
     covered = np.minimum(rows.end, t1_ns) - rows.start
     shown = found[1].mean.sum() / 1000 * (t1_ns - index.t0_ns) / 64
     assert shown == pytest.approx(int(covered[sessions | tasks].sum()), rel=0.01)
+
+
+def test_a_silhouette_tells_what_covers_most_of_each_pixel(index: TimelineIndex) -> None:
+    width, (t0_ns, t1_ns) = 40, (index.t0_ns, index.now_ns)
+    (found,) = index.silhouettes([1], t0_ns, t1_ns, width)
+    rows = all_rows(index)
+    code = index.lanes.groups.words.index(index.lanes.group_ranges()[1].label)
+    rows = rows.take(np.flatnonzero(index.lanes.group[rows.lane] == code))
+    weight = np.where(rows.flags & IS_SESSION, 0.01, 1.0)
+    edges = np.linspace(t0_ns, t1_ns, width + 1)
+    for pixel in range(width):
+        low, high = edges[pixel], edges[pixel + 1]
+        inside = np.minimum(rows.end, high) - np.maximum(rows.start, low)
+        covered = np.bincount(rows.name, np.maximum(inside, 0) * weight)
+        assert covered[found.name[pixel]] == pytest.approx(covered.max(), rel=1e-6, abs=1e3)
