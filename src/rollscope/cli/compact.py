@@ -131,7 +131,7 @@ def _remove(sealer: "Sealer", args: Namespace, done: Compaction) -> None:
 
 
 def _plan(sealer: "Sealer", args: Namespace, log_bytes: int, done: Compaction) -> "Removal":
-    from rollscope.cli.terminal.tables import say_size
+    from rollscope.screens.tables import say_size
     from rollscope.store.upkeep import plan_removal, sizes_of
 
     older_than_ns = None
@@ -154,7 +154,7 @@ def _plan(sealer: "Sealer", args: Namespace, log_bytes: int, done: Compaction) -
 
 def _note_logs(every: int, finished: int, size: int, args: Namespace, done: Compaction) -> None:
     from rollscope.analysis.wording import say_count
-    from rollscope.cli.terminal.tables import say_size
+    from rollscope.screens.tables import say_size
 
     if args.drop_logs and every > finished:
         done.notes.append(
@@ -170,7 +170,7 @@ def _note_logs(every: int, finished: int, size: int, args: Namespace, done: Comp
 
 def _show(done: Compaction) -> None:
     from rollscope.analysis.wording import say_count
-    from rollscope.cli.terminal.tables import Column, Screen, clean, say_size, show_table, wrap
+    from rollscope.screens.tables import Column, Screen, clean, say_size, show_table, wrap
 
     screen = Screen.of()
     columns = (Column(""), Column("before", "right"), Column("after", "right"))

@@ -47,10 +47,10 @@ class CompareCommand:
     def run(self, args: Namespace) -> int:
         """Print both sides and how they differ."""
         check_extra()
-        from rollscope.cli.screens.compare import comparison_screen, selection_screen
-        from rollscope.cli.screens.pager import print_text
         from rollscope.cli.terminal.output import print_json
-        from rollscope.cli.terminal.tables import Screen
+        from rollscope.cli.terminal.pager import print_text
+        from rollscope.screens.compare import comparison_screen, selection_screen
+        from rollscope.screens.tables import Screen
 
         _check(args)
         if args.filter is not None:
@@ -129,7 +129,7 @@ def _select(args: Namespace) -> "Selection":
     from rollscope.analysis.filters import FilterError, parse_filter
     from rollscope.answers.compare import compare_selection
     from rollscope.answers.scope import resolve_scope
-    from rollscope.cli.screens.filters import filter_trouble
+    from rollscope.cli.terminal.filters import filter_trouble
 
     try:
         expression = parse_filter(args.filter)

@@ -8,7 +8,7 @@ from rollscope.cli.reading import add_reading_arguments, check_extra, open_run
 
 if TYPE_CHECKING:
     from rollscope.answers.doctor import Checkup
-    from rollscope.cli.terminal.tables import Screen
+    from rollscope.screens.tables import Screen
 
 __all__ = ["DoctorCommand"]
 
@@ -34,7 +34,7 @@ class DoctorCommand:
         from rollscope.answers.doctor import examine
         from rollscope.cli.terminal.output import FINE, FOUND, print_json
         from rollscope.cli.terminal.progress import bar_of
-        from rollscope.cli.terminal.tables import Screen
+        from rollscope.screens.tables import Screen
 
         with open_run(args, tell=False) as store, bar_of("Checking segments") as progress:
             checkup = examine(store, deep=not args.quick, progress=progress)
@@ -49,7 +49,7 @@ def _report(checkup: "Checkup", screen: "Screen") -> str:
     from rich.text import Text
 
     from rollscope.analysis.wording import say_count
-    from rollscope.cli.terminal.tables import render, say_size, wrap
+    from rollscope.screens.tables import render, say_size, wrap
 
     checked = (
         f", {say_size(checkup.checked_bytes)} of segments read" if checkup.checked_bytes else ""

@@ -43,10 +43,10 @@ class HotspotsCommand:
             raise CommandError(f"--limit must be 0 or more, not {args.limit}", 2)
         from rollscope.answers.hotspots import find_hotspots
         from rollscope.answers.scope import resolve_scope
-        from rollscope.cli.screens.hotspots import hotspots_screen
-        from rollscope.cli.screens.pager import print_text
         from rollscope.cli.terminal.output import print_json
-        from rollscope.cli.terminal.tables import Screen
+        from rollscope.cli.terminal.pager import print_text
+        from rollscope.screens.hotspots import hotspots_screen
+        from rollscope.screens.tables import Screen
 
         with open_source(args) as store:
             scope = resolve_scope(store, args.scope)

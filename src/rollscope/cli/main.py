@@ -16,18 +16,24 @@ from rollscope.cli.doctor import DoctorCommand
 from rollscope.cli.feed import FeedCommand
 from rollscope.cli.hotspots import HotspotsCommand
 from rollscope.cli.phases import PhasesCommand
+from rollscope.cli.report import ReportCommand
 from rollscope.cli.runs import RunsCommand
 from rollscope.cli.sessions import SessionsCommand
 from rollscope.cli.show import ShowCommand
 from rollscope.cli.sql import SqlCommand
 from rollscope.cli.steps import StepsCommand
 from rollscope.cli.stuck import StuckCommand
+from rollscope.cli.top import TopCommand
+from rollscope.cli.view import ViewCommand
 from rollscope.errors import CommandError, RollscopeError
 
 __all__ = ["main", "make_parser"]
 
 _COMMANDS: tuple[Command, ...] = (
     DemoCommand(),
+    ViewCommand(),
+    ReportCommand(),
+    TopCommand(),
     RunsCommand(),
     StuckCommand(),
     StepsCommand(),

@@ -34,10 +34,10 @@ class PhasesCommand:
         check_extra()
         from rollscope.answers.phases import phases
         from rollscope.answers.scope import resolve_scope
-        from rollscope.cli.screens.pager import print_text
-        from rollscope.cli.screens.phases import one_phase, phases_screen
         from rollscope.cli.terminal.output import print_json
-        from rollscope.cli.terminal.tables import Screen
+        from rollscope.cli.terminal.pager import print_text
+        from rollscope.screens.phases import one_phase, phases_screen
+        from rollscope.screens.tables import Screen
 
         with open_source(args) as store:
             scope = resolve_scope(store, args.scope)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rollscope.store.embedded import RunStore
 
 __all__ = [
+    "add_place_arguments",
     "add_reading_arguments",
     "add_shared_arguments",
     "check_extra",
@@ -44,8 +45,13 @@ def add_reading_arguments(parser: ArgumentParser) -> None:
 
 def add_shared_arguments(parser: ArgumentParser) -> None:
     """Declare what every reading command takes, whatever it reads."""
-    parser.add_argument("--dir", default="runs", help="where named runs are (default: runs)")
+    add_place_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+
+
+def add_place_arguments(parser: ArgumentParser) -> None:
+    """Declare where runs are, and what reading them may take."""
+    parser.add_argument("--dir", default="runs", help="where named runs are (default: runs)")
     parser.add_argument("--threads", type=_count, help="threads to use (default: all cores)")
 
 
@@ -146,7 +152,7 @@ def open_source(args: Namespace) -> "Iterator[RunStore | ClickHouseStore]":
 
 def print_problems(problems: Iterable[str]) -> None:
     """Tell what is wrong with the files of a run."""
-    from rollscope.cli.terminal.tables import Screen, clean
+    from rollscope.screens.tables import Screen, clean
 
     screen = Screen.of(sys.stderr)
     for problem in problems:

@@ -200,7 +200,7 @@ def _set_state(row: RunRow, processes: "Sequence[tuple[int, str]]") -> None:
 
 
 def _show(found: RunList) -> None:
-    from rollscope.cli.terminal.tables import (
+    from rollscope.screens.tables import (
         Column,
         Screen,
         say_age,

@@ -55,11 +55,11 @@ class SessionsCommand:
         from rollscope.analysis.filters import FilterError
         from rollscope.answers.scope import resolve_scope
         from rollscope.answers.sessions import list_sessions
-        from rollscope.cli.screens.filters import filter_trouble
-        from rollscope.cli.screens.pager import print_text
-        from rollscope.cli.screens.sessions import sessions_screen
+        from rollscope.cli.terminal.filters import filter_trouble
         from rollscope.cli.terminal.output import print_json
-        from rollscope.cli.terminal.tables import Screen
+        from rollscope.cli.terminal.pager import print_text
+        from rollscope.screens.sessions import sessions_screen
+        from rollscope.screens.tables import Screen
 
         with open_source(args) as store:
             scope = resolve_scope(store, args.scope)

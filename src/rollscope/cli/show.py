@@ -34,10 +34,10 @@ class ShowCommand:
         """Print the session."""
         check_extra()
         from rollscope.answers.session import one_session
-        from rollscope.cli.screens.pager import print_text
-        from rollscope.cli.screens.session import session_screen
         from rollscope.cli.terminal.output import print_json
-        from rollscope.cli.terminal.tables import Screen
+        from rollscope.cli.terminal.pager import print_text
+        from rollscope.screens.session import session_screen
+        from rollscope.screens.tables import Screen
 
         if args.run is None and Path(args.session).is_dir():
             raise CommandError(

@@ -43,11 +43,11 @@ class StepsCommand:
         check_extra()
         if args.last is not None and args.last < 1:
             raise CommandError(f"--last must be 1 or more, not {args.last}", 2)
-        from rollscope.cli.screens.pager import print_text
-        from rollscope.cli.screens.step import step_screen
-        from rollscope.cli.screens.steps import steps_screen
         from rollscope.cli.terminal.output import print_json
-        from rollscope.cli.terminal.tables import Screen
+        from rollscope.cli.terminal.pager import print_text
+        from rollscope.screens.step import step_screen
+        from rollscope.screens.steps import steps_screen
+        from rollscope.screens.tables import Screen
 
         with open_source(args) as store:
             one, listed = _ask(store, args)

@@ -89,10 +89,10 @@ def _seconds(text: str) -> float:
 def _print(
     store: "RunStore | ClickHouseStore", answer: "Stuck", args: Namespace, *, rows: int = _ROWS
 ) -> None:
-    from rollscope.cli.screens.pager import print_text
-    from rollscope.cli.screens.stuck import look_at_lost, stuck_screen
     from rollscope.cli.terminal.output import print_json
-    from rollscope.cli.terminal.tables import Screen
+    from rollscope.cli.terminal.pager import print_text
+    from rollscope.screens.stuck import look_at_lost, stuck_screen
+    from rollscope.screens.tables import Screen
 
     if args.json:
         print_json(answer)

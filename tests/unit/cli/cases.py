@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 import rollscope as rs
 from rollscope.cli.main import main
-from rollscope.cli.terminal.tables import Screen
+from rollscope.screens.tables import Screen
 from rollscope.testing import RunShape, RunTruth, generate_run
 
 if TYPE_CHECKING:

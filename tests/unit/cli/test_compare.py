@@ -9,8 +9,8 @@ from rollscope.analysis.filters import parse_filter
 from rollscope.answers.compare import compare_runs, compare_selection
 from rollscope.answers.scope import StepScope
 from rollscope.cli.compare import split_side
-from rollscope.cli.screens.compare import comparison_screen, selection_screen
-from rollscope.cli.terminal.tables import Screen
+from rollscope.screens.compare import comparison_screen, selection_screen
+from rollscope.screens.tables import Screen
 from rollscope.store.embedded import RunStore
 from tests.unit.cli.cases import (
     SHAPE,

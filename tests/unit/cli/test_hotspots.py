@@ -7,8 +7,8 @@ import pytest
 
 from rollscope.answers.hotspots import HotspotGrouping, find_hotspots
 from rollscope.answers.scope import StepScope
-from rollscope.cli.screens.hotspots import hotspots_screen
-from rollscope.cli.terminal.tables import Screen
+from rollscope.screens.hotspots import hotspots_screen
+from rollscope.screens.tables import Screen
 from rollscope.store.embedded import RunStore
 from tests.unit.cli.cases import (
     Out,

@@ -7,8 +7,8 @@ import pytest
 
 from rollscope.answers.phases import Grouping, PhaseLine, Phases, phases
 from rollscope.answers.scope import StepScope
-from rollscope.cli.screens.phases import phases_screen
-from rollscope.cli.terminal.tables import Screen
+from rollscope.screens.phases import phases_screen
+from rollscope.screens.tables import Screen
 from rollscope.store.embedded import RunStore
 from tests.unit.cli.cases import (
     Out,

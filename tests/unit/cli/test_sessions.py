@@ -7,9 +7,9 @@ import pytest
 from rollscope.answers.scope import StepScope
 from rollscope.answers.sessions import SessionList, list_sessions
 from rollscope.cli.main import make_parser
-from rollscope.cli.screens.sessions import sessions_screen
-from rollscope.cli.screens.words import assign_letters, letter_bar
-from rollscope.cli.terminal.tables import Screen
+from rollscope.screens.sessions import sessions_screen
+from rollscope.screens.tables import Screen
+from rollscope.screens.words import assign_letters, letter_bar
 from rollscope.store.embedded import RunStore
 from tests.unit.cli.cases import (
     SHAPE,

@@ -6,9 +6,9 @@ import pytest
 
 import rollscope as rs
 from rollscope.answers.session import StackDetail, one_session
-from rollscope.cli.screens.session import session_screen
-from rollscope.cli.screens.words import place_bar
-from rollscope.cli.terminal.tables import Screen
+from rollscope.screens.session import session_screen
+from rollscope.screens.tables import Screen
+from rollscope.screens.words import place_bar
 from rollscope.store.embedded import RunStore
 from rollscope.testing import RunTruth
 from tests.unit.cli.cases import (

@@ -9,10 +9,10 @@ import pytest
 from rollscope.analysis.changes import Change, Changes
 from rollscope.analysis.eta import Eta, Range
 from rollscope.answers.steps import StepAnswer, Steps, one_step, steps
-from rollscope.cli.screens import pager
-from rollscope.cli.screens.step import step_screen
-from rollscope.cli.screens.steps import steps_screen
-from rollscope.cli.terminal.tables import Screen
+from rollscope.cli.terminal import pager
+from rollscope.screens.step import step_screen
+from rollscope.screens.steps import steps_screen
+from rollscope.screens.tables import Screen
 from rollscope.store.embedded import RunStore
 from rollscope.testing import RunShape
 from tests.unit.cli.cases import (

@@ -9,9 +9,9 @@ import pytest
 from rollscope.analysis.stuck import StuckRow
 from rollscope.answers.stuck import Stuck, stuck
 from rollscope.cli.main import main
-from rollscope.cli.screens.stuck import Lost, look_at_lost, stuck_screen
 from rollscope.cli.stuck import ALARM
-from rollscope.cli.terminal.tables import Screen
+from rollscope.screens.stuck import Lost, look_at_lost, stuck_screen
+from rollscope.screens.tables import Screen
 from rollscope.store.embedded import RunStore
 from tests.unit.cli.cases import (
     HOSTILE,

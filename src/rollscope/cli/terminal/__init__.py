@@ -1,1 +1,1 @@
-"""How answers look in a terminal: tables, small plots, a bar while one waits. Computes nothing."""
+"""What commands need of a terminal: a bar while one waits, a pager, a prompt, answers as JSON."""

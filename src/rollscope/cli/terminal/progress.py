@@ -7,7 +7,14 @@ from contextlib import contextmanager
 from typing import Final
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from rollscope.store.sealer import Progress as Report
 
@@ -20,8 +27,9 @@ _PATIENCE_S: Final = 0.5
 class _Bar:
     """Appears when told of progress after the first half second."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, *, are_bytes: bool) -> None:
         self._label = label
+        self._are_bytes = are_bytes
         self._due = time.monotonic() + _PATIENCE_S
         self._shown: Progress | None = None
 
@@ -29,7 +37,7 @@ class _Bar:
         if self._shown is None:
             if time.monotonic() < self._due or done >= total:
                 return
-            self._shown = _start(self._label)
+            self._shown = _start(self._label, are_bytes=self._are_bytes)
         self._shown.update(self._shown.task_ids[0], completed=done, total=total)
 
     def close(self) -> None:
@@ -37,11 +45,11 @@ class _Bar:
             self._shown.stop()
 
 
-def _start(label: str) -> Progress:
+def _start(label: str, *, are_bytes: bool) -> Progress:
     shown = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        DownloadColumn(),
+        DownloadColumn() if are_bytes else MofNCompleteColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
@@ -52,12 +60,17 @@ def _start(label: str) -> Progress:
 
 
 @contextmanager
-def bar_of(label: str) -> Iterator[Report | None]:
-    """Give what is to be told of bytes done and bytes in all; None where nobody would see it."""
+def bar_of(label: str, *, are_bytes: bool = True) -> Iterator[Report | None]:
+    """Give what is to be told of how much is done and of all; None where nobody would see it.
+
+    Args:
+        label: What takes long.
+        are_bytes: Whether bytes are counted, or parts of the work.
+    """
     if not sys.stderr.isatty():
         yield None
         return
-    bar = _Bar(label)
+    bar = _Bar(label, are_bytes=are_bytes)
     try:
         yield bar
     finally:

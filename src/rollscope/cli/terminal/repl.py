@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from rollscope.cli.terminal.results import print_answer
-from rollscope.cli.terminal.tables import Screen, clean
 from rollscope.errors import QueryError
+from rollscope.screens.tables import Screen, clean
 from rollscope.store.prompt import SHOWN, Prompt
 
 __all__ = ["is_complete", "talk"]

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from rollscope.cli.terminal.output import print_json
-from rollscope.cli.terminal.tables import Column, Screen, clean, show_table
+from rollscope.screens.tables import Column, Screen, clean, show_table
 from rollscope.store.prompt import Answer
 
 __all__ = ["print_answer"]

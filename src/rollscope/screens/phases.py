@@ -8,12 +8,12 @@ from rollscope.analysis.wording import say_count, say_ns, say_share
 from rollscope.answers.phases import ErrorKind, PhaseLine, Phases, in_scope
 from rollscope.answers.scope import StepScope
 from rollscope.answers.source import Source
-from rollscope.cli.screens.sheet import RankedColumn, Sheet
-from rollscope.cli.screens.words import say_clock, say_maybe_ns
-from rollscope.cli.terminal.plots import histogram, share_bar
-from rollscope.cli.terminal.tables import Column, Screen
 from rollscope.errors import CommandError
 from rollscope.model.refs import span_hex
+from rollscope.screens.plots import histogram, share_bar
+from rollscope.screens.sheet import RankedColumn, Sheet
+from rollscope.screens.tables import Column, Screen
+from rollscope.screens.words import say_clock, say_maybe_ns
 
 __all__ = ["Bin", "PhaseStory", "one_phase", "phases_screen"]
 

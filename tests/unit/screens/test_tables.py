@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 
 import pytest
 
-from rollscope.cli.terminal.tables import (
+from rollscope.screens.tables import (
     Column,
     Screen,
     clean,

@@ -8,9 +8,9 @@ from rollscope.analysis.differs import Difference, Differences
 from rollscope.analysis.ranks import Ranks
 from rollscope.analysis.wording import say_count, say_ns
 from rollscope.answers.compare import Comparison, Selection
-from rollscope.cli.screens.sheet import RankedColumn, Sheet
-from rollscope.cli.screens.words import say_maybe_ns, say_signed
-from rollscope.cli.terminal.tables import Column, Screen
+from rollscope.screens.sheet import RankedColumn, Sheet
+from rollscope.screens.tables import Column, Screen
+from rollscope.screens.words import say_maybe_ns, say_signed
 
 __all__ = ["comparison_screen", "selection_screen"]
 

@@ -9,12 +9,12 @@ from rollscope.analysis.stuck import StuckRow
 from rollscope.analysis.wording import say_count, say_ns
 from rollscope.answers.source import Source
 from rollscope.answers.stuck import Stuck
-from rollscope.cli.screens.sheet import RankedColumn, Sheet
-from rollscope.cli.screens.words import say_frame, say_phase, say_sample
-from rollscope.cli.terminal.tables import Column, Screen
 from rollscope.model.refs import span_hex
+from rollscope.screens.sheet import RankedColumn, Sheet
+from rollscope.screens.tables import Column, Screen
+from rollscope.screens.words import say_frame, say_phase, say_sample
 
-__all__ = ["Lost", "look_at_lost", "stuck_screen"]
+__all__ = ["STUCK_COLUMNS", "Lost", "look_at_lost", "stuck_cells", "stuck_screen"]
 
 _MOST_ROWS: Final = 12
 _LEAST_ROWS: Final = 3
@@ -22,7 +22,7 @@ _MOST_NAMED: Final = 4
 _BANDS: Final = ("stuck", "overdue", "silent")
 """In the order in which they are told."""
 _CALMER: Final = ("slow", "unknown", "fine")
-_COLUMNS: Final[tuple[RankedColumn, ...]] = (
+STUCK_COLUMNS: Final[tuple[RankedColumn, ...]] = (
     (0, Column("band")),
     (1, Column("score", "right")),
     (0, Column("age", "right")),
@@ -94,7 +94,7 @@ def stuck_screen(
     shown = rows if is_all else _worth_listing(rows, most)
     if shown:
         sheet.blank()
-        sheet.table(_COLUMNS, [_cells(row) for row in shown])
+        sheet.table(STUCK_COLUMNS, [stuck_cells(row) for row in shown])
     if len(rows) > len(shown):
         left = rows[len(shown) :]
         fine = sum(row.band == "fine" for row in left)
@@ -158,7 +158,8 @@ def _is_wanted(row: StuckRow, min_band: str | None) -> bool:
     return min_band is None or row.is_alarm or (min_band == "slow" and row.band == "slow")
 
 
-def _cells(row: StuckRow) -> list[str]:
+def stuck_cells(row: StuckRow) -> list[str]:
+    """Write an open session, or span, for a line of a table."""
     score = "-" if row.score is None else f"{'~' if row.is_approximate else ''}{row.score:.1f}"
     same = f" (+{row.same_line})" if row.same_line else ""
     name = "(no session)"

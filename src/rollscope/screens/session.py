@@ -8,19 +8,19 @@ import msgspec
 from rollscope.analysis.rows import SessionRow
 from rollscope.analysis.wording import say_count, say_ns, say_share
 from rollscope.answers.session import SessionAnswer, SpanDetail
-from rollscope.cli.screens.sessions import say_end, say_versions
-from rollscope.cli.screens.sheet import RankedColumn, Sheet
-from rollscope.cli.screens.words import (
+from rollscope.model.kinds import Status
+from rollscope.model.refs import span_hex
+from rollscope.screens.plots import share_bar
+from rollscope.screens.sessions import say_end, say_versions
+from rollscope.screens.sheet import RankedColumn, Sheet
+from rollscope.screens.tables import Column, Screen, clean, shorten
+from rollscope.screens.words import (
     place_bar,
     say_clock,
     say_number,
     say_phase,
     say_session,
 )
-from rollscope.cli.terminal.plots import share_bar
-from rollscope.cli.terminal.tables import Column, Screen, clean, shorten
-from rollscope.model.kinds import Status
-from rollscope.model.refs import span_hex
 
 __all__ = ["session_screen"]
 
@@ -217,7 +217,9 @@ def _show_events(sheet: Sheet, answer: SessionAnswer) -> None:
     )
     sheet.table(columns, rows, indent=2)
     if len(answer.events) > _MOST_EVENTS:
-        sheet.say(f"{len(answer.events) - _MOST_EVENTS:,} more events; --json gives all.")
+        sheet.say(
+            f"{len(answer.events) - _MOST_EVENTS:,} more events; `rollscope show --json` gives all."
+        )
 
 
 def _show_stack(sheet: Sheet, answer: SessionAnswer) -> None:
@@ -257,7 +259,7 @@ def _show_siblings(sheet: Sheet, answer: SessionAnswer) -> None:
     ]
     sheet.table(_SIBLING_COLUMNS, rows)
     if len(group) > _MOST_SIBLINGS:
-        sheet.say(f"{len(group) - _MOST_SIBLINGS} more; --json gives all.")
+        sheet.say(f"{len(group) - _MOST_SIBLINGS} more; `rollscope show --json` gives all.")
 
 
 def _ran(row: SessionRow, now_ns: int) -> int:

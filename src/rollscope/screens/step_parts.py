@@ -1,55 +1,36 @@
 """The parts of a step's story below its first screen."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from rollscope.analysis.eta import Eta, Range
 from rollscope.analysis.replicas import ReplicaSplit
-from rollscope.analysis.rows import SessionRow
 from rollscope.analysis.staleness import STALE_AT, LagHistogram, Staleness
 from rollscope.analysis.steps import StepSummary
 from rollscope.analysis.sync import SyncSplit
 from rollscope.analysis.waste import Waste
 from rollscope.analysis.whatif import WhatIf
 from rollscope.analysis.wording import say_count, say_ns, say_share
-from rollscope.answers.steps import StepAnswer
-from rollscope.cli.screens.sessions import say_end
-from rollscope.cli.screens.sheet import RankedColumn, Sheet
-from rollscope.cli.screens.words import (
+from rollscope.screens.plots import share_bar
+from rollscope.screens.sheet import RankedColumn, Sheet
+from rollscope.screens.tables import Column
+from rollscope.screens.words import (
     say_clock,
     say_maybe_ns,
     say_number,
-    say_phase,
-    say_session,
     say_signed,
 )
-from rollscope.cli.terminal.plots import share_bar
-from rollscope.cli.terminal.tables import Column
-from rollscope.model.refs import span_hex
 
 __all__ = [
     "show_eta",
     "show_replicas",
-    "show_slowest",
     "show_staleness",
     "show_sync",
-    "show_tail",
     "show_waste",
     "show_what_if",
 ]
 
 _BAR: Final = 12
 _MOST_HOLDERS: Final = 10
-_SESSION_COLUMNS: Final[tuple[RankedColumn, ...]] = (
-    (0, Column("session", can_shrink=True)),
-    (0, Column("ran", "right")),
-    (2, Column("")),
-    (0, Column("outcome")),
-    (4, Column("reason", can_shrink=True)),
-    (3, Column("where", can_shrink=True)),
-    (1, Column("", "right")),
-    (0, Column("id")),
-)
 
 
 def show_eta(sheet: Sheet, eta: Eta, now_ns: int) -> None:
@@ -75,86 +56,6 @@ def show_eta(sheet: Sheet, eta: Eta, now_ns: int) -> None:
 def _from_now(end: Range, now_ns: int) -> str:
     low, high = max(end.p10_ns - now_ns, 0), max(end.p90_ns - now_ns, 0)
     return f"{say_ns(low)} to {say_ns(high)}" if low != high else say_ns(low)
-
-
-def show_tail(sheet: Sheet, answer: StepAnswer) -> None:
-    """Say what the tail cost and who held it."""
-    tail, wall_ns = answer.parts.tail, answer.summary.wall_ns
-    sheet.heading("Tail")
-    if not tail.bubble_ns:
-        sheet.say("No slot stood idle for it.", indent=2)
-        return
-    sheet.say(
-        f"{say_ns(tail.bubble_ns)} of slot time ({say_share(tail.share)}) stood idle with no "
-        f"session left to start; {say_ns(tail.tail_wall_ns)} "
-        f"({say_share(tail.tail_wall_ns, wall_ns)} of the wall) passed after 95 % had ended.",
-        indent=2,
-    )
-    if tail.is_broad:
-        sheet.say(
-            f"It is a broad tail of {say_count(len(tail.holders), 'session')}, no single culprit.",
-            indent=2,
-        )
-    charges = {charge.session_id: charge.charge_ns for charge in tail.charges}
-    rows = [
-        _session_cells(one, answer, sheet, say_ns(charges.get(one.span_id, 0)))
-        for one in answer.holders[:_MOST_HOLDERS]
-    ]
-    columns = list(_SESSION_COLUMNS)
-    columns[6] = (1, Column("charged", "right"))
-    sheet.table(columns, rows, indent=2)
-    slack = answer.parts.path.slack
-    if slack is not None:
-        sheet.say(
-            f"Without the {say_count(len(slack.sessions), 'session')} that held it, the step ends "
-            f"{say_ns(slack.earlier_ns)} earlier; then "
-            f"{say_phase(slack.next_name, slack.next_detail)} is next.",
-            indent=2,
-        )
-    if len(answer.holders) > _MOST_HOLDERS:
-        sheet.say(f"{len(answer.holders) - _MOST_HOLDERS} more; --json names all.", indent=2)
-
-
-def _session_cells(one: SessionRow, answer: StepAnswer, sheet: Sheet, last: str) -> list[str]:
-    longest = max((_ran(row) for row in answer.slowest), default=0) or 1
-    return [
-        say_session(one),
-        say_ns(_ran(one)) if one.end_ns is not None else "open",
-        share_bar(_ran(one), longest, _BAR, is_unicode=sheet.is_unicode),
-        say_end(one),
-        one.reason or "",
-        " / ".join(dict.fromkeys(part for part in (one.host, one.pool) if part)),
-        last,
-        span_hex(one.span_id),
-    ]
-
-
-def _ran(row: SessionRow) -> int:
-    return 0 if row.end_ns is None else row.end_ns - row.start_ns
-
-
-def show_slowest(sheet: Sheet, sessions: Sequence[SessionRow], now_ns: int) -> None:
-    """List the longest sessions."""
-    if not sessions:
-        return
-    sheet.heading("Slowest sessions (rollscope show RUN ID)")
-    lengths = [(now_ns if one.end_ns is None else one.end_ns) - one.start_ns for one in sessions]
-    rows = [
-        [
-            say_session(one),
-            say_ns(length),
-            share_bar(length, max(lengths), _BAR, is_unicode=sheet.is_unicode),
-            say_end(one),
-            one.reason or "",
-            " / ".join(dict.fromkeys(part for part in (one.host, one.pool) if part)),
-            "" if one.reward is None else say_number(one.reward),
-            span_hex(one.span_id),
-        ]
-        for one, length in zip(sessions, lengths, strict=True)
-    ]
-    columns = list(_SESSION_COLUMNS)
-    columns[6] = (1, Column("reward", "right"))
-    sheet.table(columns, rows, indent=2)
 
 
 def show_waste(sheet: Sheet, waste: Waste) -> None:

@@ -6,8 +6,11 @@ from typing import Final
 from rollscope.analysis.rows import SessionRow
 from rollscope.analysis.wording import say_count, say_ns
 from rollscope.answers.sessions import SessionLine, SessionList
-from rollscope.cli.screens.sheet import RankedColumn, Sheet
-from rollscope.cli.screens.words import (
+from rollscope.model.kinds import Status
+from rollscope.model.refs import span_hex
+from rollscope.screens.sheet import RankedColumn, Sheet
+from rollscope.screens.tables import Column, Screen
+from rollscope.screens.words import (
     assign_letters,
     letter_bar,
     say_clock,
@@ -15,9 +18,6 @@ from rollscope.cli.screens.words import (
     say_number,
     say_session,
 )
-from rollscope.cli.terminal.tables import Column, Screen
-from rollscope.model.kinds import Status
-from rollscope.model.refs import span_hex
 
 __all__ = ["say_end", "say_versions", "sessions_screen"]
 

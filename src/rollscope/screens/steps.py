@@ -7,15 +7,22 @@ from rollscope.analysis.steps import NO_OUTCOME, StepSummary
 from rollscope.analysis.verdict import Verdict
 from rollscope.analysis.wording import say_count, say_ns, say_share
 from rollscope.answers.steps import StepLine, Steps
-from rollscope.cli.screens.sheet import RankedColumn, Sheet
-from rollscope.cli.screens.words import say_number, say_signed_share
-from rollscope.cli.terminal.plots import share_bar, sparkline
-from rollscope.cli.terminal.tables import Column, Screen
+from rollscope.screens.plots import share_bar, sparkline
+from rollscope.screens.sheet import RankedColumn, Sheet
+from rollscope.screens.tables import Column, Screen
+from rollscope.screens.words import say_number, say_signed_share
 
-__all__ = ["say_outcomes", "show_verdict", "steps_screen"]
+__all__ = [
+    "STEP_COLUMNS",
+    "say_change",
+    "say_outcomes",
+    "show_verdict",
+    "step_cells",
+    "steps_screen",
+]
 
 _BAR: Final = 8
-_COLUMNS: Final[tuple[RankedColumn, ...]] = (
+STEP_COLUMNS: Final[tuple[RankedColumn, ...]] = (
     (0, Column("step", "right")),
     (0, Column("wall", "right")),
     (7, Column("")),
@@ -42,7 +49,8 @@ def steps_screen(answer: Steps, screen: Screen) -> str:
     show_verdict(sheet, last.verdict, has_advice=False)
     sheet.blank()
     longest = max(line.summary.wall_ns for line in answer.steps)
-    sheet.table(_COLUMNS, [_cells(line, longest, sheet) for line in answer.steps])
+    rows = [step_cells(line, longest, is_unicode=sheet.is_unicode) for line in answer.steps]
+    sheet.table(STEP_COLUMNS, rows)
     has_lag = any(line.summary.lag_p50 is not None for line in answer.steps)
     sheet.say(
         "vs median: of the ten before; tail: after 95 % of sessions had ended; wait: the "
@@ -50,7 +58,7 @@ def steps_screen(answer: Steps, screen: Screen) -> str:
     )
     _show_walls(sheet, answer)
     for change in answer.changes.largest:
-        sheet.say(_say_change(change))
+        sheet.say(say_change(change))
     if answer.unassigned:
         sheet.say(f"{say_count(answer.unassigned, 'session')} belong to no step.")
     number = last.summary.step
@@ -77,12 +85,13 @@ def show_verdict(sheet: Sheet, verdict: Verdict, *, has_advice: bool = True) -> 
         sheet.say(verdict.closing)
 
 
-def _cells(line: StepLine, longest: int, sheet: Sheet) -> list[str]:
+def step_cells(line: StepLine, longest: int, *, is_unicode: bool = True) -> list[str]:
+    """Write a step for a line of a table, its bar against the longest one."""
     one = line.summary
     return [
         f"{one.step}{'*' if one.is_open else ''}",
         say_ns(one.wall_ns),
-        share_bar(one.wall_ns, longest, _BAR, is_unicode=sheet.is_unicode),
+        share_bar(one.wall_ns, longest, _BAR, is_unicode=is_unicode),
         say_signed_share(line.change),
         f"{one.sessions:,}",
         say_outcomes(one),
@@ -124,7 +133,8 @@ def _show_walls(sheet: Sheet, answer: Steps) -> None:
     sheet.line(f"wall, steps {first} to {last}{of}: {drawn}  {low} to {high}")
 
 
-def _say_change(change: Change) -> str:
+def say_change(change: Change) -> str:
+    """Say what changed from one step on."""
     if change.series == "wall":
         before, after = say_ns(round(change.before * 1e9)), say_ns(round(change.after * 1e9))
     else:

@@ -26,6 +26,7 @@ __all__ = [
     "Column",
     "Screen",
     "clean",
+    "fit_widths",
     "render",
     "say_age",
     "say_size",
@@ -150,7 +151,7 @@ def show_table(
         places = _staying(columns, widths, room)
         columns = [columns[place] for place in places]
         lines = [[line[place] for place in places] for line in lines]
-        widths = _shrunk(columns, [widths[place] for place in places], room)
+        widths = fit_widths(columns, [widths[place] for place in places], room)
     dots = "…" if screen.is_unicode else "..."
     table = _empty_table(columns, widths)
     for line in lines:
@@ -197,7 +198,7 @@ def _staying(columns: Sequence[Column], natural: Sequence[int], room: int) -> li
     return places
 
 
-def _shrunk(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
+def fit_widths(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
     """Take width from the widest columns that may shrink until the line fits."""
     widths = list(natural)
     excess = sum(widths) + _GAP * (len(widths) - 1) - room

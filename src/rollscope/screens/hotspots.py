@@ -5,10 +5,10 @@ from typing import Final
 from rollscope.analysis.hotspots import SEPARATOR, Footer, Hotspot
 from rollscope.analysis.wording import say_count, say_ns, say_share
 from rollscope.answers.hotspots import HotspotAnswer
-from rollscope.cli.screens.sheet import RankedColumn, Sheet
-from rollscope.cli.screens.words import say_maybe_ns
-from rollscope.cli.terminal.plots import share_bar
-from rollscope.cli.terminal.tables import Column, Screen
+from rollscope.screens.plots import share_bar
+from rollscope.screens.sheet import RankedColumn, Sheet
+from rollscope.screens.tables import Column, Screen
+from rollscope.screens.words import say_maybe_ns
 
 __all__ = ["hotspots_screen"]
 

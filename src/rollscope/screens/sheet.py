@@ -9,9 +9,9 @@ from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.text import Text
 
-from rollscope.cli.terminal.tables import Column, Screen, clean, render, shorten, show_table
+from rollscope.screens.tables import Column, Screen, clean, render, shorten, show_table
 
-__all__ = ["RankedColumn", "Sheet"]
+__all__ = ["RankedColumn", "Sheet", "fitting_columns"]
 
 RankedColumn = tuple[int, Column]
 """A column and how soon it goes where the terminal is narrow: 0 stays, the highest goes first.
@@ -89,7 +89,8 @@ class Sheet:
         """Add a table, without columns that are empty or for which there is no room."""
         if not rows:
             return
-        kept = self._fitting(columns, rows, indent)
+        room = None if self.screen.width is None else self.screen.width - indent
+        kept = fitting_columns(columns, rows, room)
         self._parts.append(
             show_table(
                 [columns[place][1] for place in kept],
@@ -98,24 +99,6 @@ class Sheet:
                 indent=indent,
             )
         )
-
-    def _fitting(
-        self, columns: Sequence[RankedColumn], rows: Sequence[Sequence[str]], indent: int
-    ) -> list[int]:
-        kept = [
-            place
-            for place, (rank, _) in enumerate(columns)
-            if rank == 0 or any(row[place].strip() not in _NOTHING for row in rows)
-        ]
-        if self.screen.width is None:
-            return kept
-        least = {place: _least_width(columns[place], [r[place] for r in rows]) for place in kept}
-        while indent + sum(least[place] + _GAP for place in kept) - _GAP > self.screen.width:
-            highest = max(columns[place][0] for place in kept)
-            if highest == 0:
-                break
-            kept = [place for place in kept if columns[place][0] < highest]
-        return kept
 
     def _safe(self, text: str) -> str:
         return self.screen.fit(clean(text))
@@ -132,8 +115,34 @@ class Sheet:
         self._parts.append(render([part], self.screen))
 
 
+def fitting_columns(
+    columns: Sequence[RankedColumn], rows: Sequence[Sequence[str]], room: int | None
+) -> list[int]:
+    """Give the places of the columns to show: none that is empty, and no more than fit.
+
+    Args:
+        columns: All of them.
+        rows: What stands in them.
+        room: Cells of a line; None where nobody cuts lines.
+    """
+    kept = [
+        place
+        for place, (rank, _) in enumerate(columns)
+        if rank == 0 or any(row[place].strip() not in _NOTHING for row in rows)
+    ]
+    if room is None:
+        return kept
+    least = {place: _least_width(columns[place], [r[place] for r in rows]) for place in kept}
+    while sum(least[place] + _GAP for place in kept) - _GAP > room:
+        highest = max(columns[place][0] for place in kept)
+        if highest == 0:
+            break
+        kept = [place for place in kept if columns[place][0] < highest]
+    return kept
+
+
 def _least_width(ranked: RankedColumn, cells: Sequence[str]) -> int:
     rank, column = ranked
-    natural = max(cell_len(column.head), *(cell_len(clean(cell)) for cell in cells))
+    natural = max([cell_len(column.head), *(cell_len(clean(cell)) for cell in cells)])
     least = max(cell_len(column.head), _LEAST[rank > 0])
     return min(natural, least) if column.can_shrink else natural

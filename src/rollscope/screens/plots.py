@@ -22,21 +22,26 @@ Bin = tuple[float, float, int]
 
 
 def sparkline(
-    values: Sequence[float | None], *, width: int | None = None, is_unicode: bool = True
+    values: Sequence[float | None],
+    *,
+    width: int | None = None,
+    top: float | None = None,
+    is_unicode: bool = True,
 ) -> str:
     """Draw values as one line of small columns from zero; a blank stands for none.
 
     Args:
         values: What to draw, in order.
         width: Longest line; several values then share a column, the highest of them shown.
+        top: What the highest column stands for; the highest value if not given.
         is_unicode: Whether more than ASCII may be used.
     """
     if width is not None and len(values) > width > 0:
         values = [_highest(part) for part in _parts(values, width)]
     marks = _SPARKS if is_unicode else _ASCII_SPARKS
     finite = [value for value in values if value is not None and math.isfinite(value)]
-    top = max(finite, default=0.0) or 1.0
-    return "".join(_spark(value, top, marks) for value in values)
+    highest = (max(finite, default=0.0) if top is None else top) or 1.0
+    return "".join(_spark(value, highest, marks) for value in values)
 
 
 def _spark(value: float | None, top: float, marks: str) -> str:

@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from rollscope.cli.terminal.plots import (
+from rollscope.screens.plots import (
     bar,
     histogram,
     log_bins,

@@ -10,24 +10,23 @@ from rollscope.analysis.idle import IdleSplit, TrainerSplit
 from rollscope.analysis.path import CriticalPath, Segment
 from rollscope.analysis.wording import say_count, say_ns, say_share
 from rollscope.answers.steps import StepAnswer
-from rollscope.cli.screens.sheet import RankedColumn, Sheet
-from rollscope.cli.screens.step_parts import (
+from rollscope.model.refs import span_hex
+from rollscope.screens.plots import stacked_bar
+from rollscope.screens.sheet import RankedColumn, Sheet
+from rollscope.screens.step_parts import (
     show_eta,
     show_replicas,
-    show_slowest,
     show_staleness,
     show_sync,
-    show_tail,
     show_waste,
     show_what_if,
 )
-from rollscope.cli.screens.steps import say_outcomes, show_verdict
-from rollscope.cli.screens.words import place_bar, say_phase
-from rollscope.cli.terminal.plots import stacked_bar
-from rollscope.cli.terminal.tables import Column, Screen
-from rollscope.model.refs import span_hex
+from rollscope.screens.step_sessions import show_slowest, show_tail
+from rollscope.screens.steps import say_outcomes, show_verdict
+from rollscope.screens.tables import Column, Screen
+from rollscope.screens.words import place_bar, say_phase
 
-__all__ = ["step_screen"]
+__all__ = ["show_path", "show_who_waits", "step_screen"]
 
 _MOST_PIECES: Final = 5
 _PIECE_COLUMNS: Final[tuple[RankedColumn, ...]] = (
@@ -62,8 +61,8 @@ def step_screen(answer: StepAnswer, screen: Screen, *, now_ns: int) -> str:
     show_verdict(sheet, answer.verdict)
     if answer.eta is not None:
         show_eta(sheet, answer.eta, now_ns)
-    _show_path(sheet, answer.parts.path)
-    _show_who_waits(sheet, answer.parts.trainer, answer.parts.idle)
+    show_path(sheet, answer.parts.path)
+    show_who_waits(sheet, answer.parts.trainer, answer.parts.idle)
     show_tail(sheet, answer)
     sheet.heading(f"Sessions: {answer.summary.sessions:,}")
     sheet.say(say_outcomes(answer.summary) or "none", indent=2)
@@ -76,7 +75,8 @@ def step_screen(answer: StepAnswer, screen: Screen, *, now_ns: int) -> str:
     return sheet.text
 
 
-def _show_path(sheet: Sheet, path: CriticalPath) -> None:
+def show_path(sheet: Sheet, path: CriticalPath) -> None:
+    """Show what the end of a step waited for, link by link."""
     if not path.segments:
         return
     hops = ""
@@ -138,7 +138,8 @@ def _pieces(segments: Sequence[Segment]) -> list[_Piece]:
     return pieces
 
 
-def _show_who_waits(sheet: Sheet, trainer: TrainerSplit, idle: IdleSplit) -> None:
+def show_who_waits(sheet: Sheet, trainer: TrainerSplit, idle: IdleSplit) -> None:
+    """Show how the trainer and the slots spent their time."""
     sheet.heading("Who waits")
     width = min(sheet.width, 80) - 12
     parts = [

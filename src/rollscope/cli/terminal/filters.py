@@ -1,8 +1,8 @@
 """What is said of a filter that cannot be read."""
 
 from rollscope.analysis.filters import FilterError
-from rollscope.cli.terminal.tables import clean
 from rollscope.errors import CommandError
+from rollscope.screens.tables import clean
 
 __all__ = ["filter_trouble"]
 

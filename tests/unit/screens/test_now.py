@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.cells import cell_len
+
+from rollscope.answers.now import Now, now
+from rollscope.answers.overview import Overview, overview
+from rollscope.answers.stuck import Stuck, stuck
+from rollscope.model.refs import span_hex
+from rollscope.screens.now import now_screen, show_phases
+from rollscope.screens.sheet import Sheet
+from rollscope.screens.tables import Screen
+from rollscope.screens.tiles import tiles_of
+from rollscope.screens.words import say_number
+from rollscope.store.embedded import RunStore
+from rollscope.testing import RunShape, generate_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SHAPE = RunShape(
+    steps=4, tasks_per_step=6, rollout_processes=2, slots=8, stuck_sessions=3, ends_last_step=False
+)
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Overview, Now, Stuck]]:
+    """Give what is known of a run half a second after its last record."""
+    path = tmp_path_factory.mktemp("now") / "run"
+    truth = generate_run(path, SHAPE)
+    with RunStore(path, threads=1, now_ns=truth.end_ns + 500_000_000) as store:
+        yield overview(store), now(store), stuck(store)
+
+
+def test_the_picture_has_the_numbers_of_the_answers(asked: tuple[Overview, Now, Stuck]) -> None:
+    run, answer, judged = asked
+    text = now_screen(run, answer, Screen())
+    assert f"{judged.alarms} alarms, {judged.open_sessions} open sessions" in text
+    assert f"in flight {answer.in_flight.count} of ~{answer.in_flight.capacity}" in text
+    assert f"{say_number(answer.ended.rate, 1)} per min" in text
+    assert f"{say_number(answer.tokens.rate, 0)} per s" in text
+    for row in judged.rows:
+        assert row.session_id is not None
+        (line,) = [one for one in text.splitlines() if span_hex(row.session_id) in one]
+        assert line.startswith(row.band)
+        assert row.score is None or f"{row.score:.1f}" in line
+    for host in answer.hosts.lines:
+        assert re.search(rf"^{host.name} +{host.in_flight}\b", text, re.MULTILINE)
+    for error in answer.errors.lines:
+        assert re.search(rf"^ *{error.count} +{error.kind} ", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_the_picture_fits_its_terminal(asked: tuple[Overview, Now, Stuck], width: int) -> None:
+    run, answer, _ = asked
+    lines = now_screen(run, answer, Screen(width=width)).splitlines()
+    assert max(cell_len(line) for line in lines) <= width
+
+
+def test_no_value_of_a_tile_is_cut_in_eighty_columns(asked: tuple[Overview, Now, Stuck]) -> None:
+    run, answer, _ = asked
+    text = now_screen(run, answer, Screen(width=80))
+    for tile in tiles_of(answer):
+        assert tile.value in text
+
+
+def test_only_ascii_is_used_where_there_is_nothing_else(
+    asked: tuple[Overview, Now, Stuck],
+) -> None:
+    run, answer, _ = asked
+    assert now_screen(run, answer, Screen(width=80, encoding="ascii")).isascii()
+
+
+def test_small_phases_share_a_line_and_none_is_lost(asked: tuple[Overview, Now, Stuck]) -> None:
+    _, answer, _ = asked
+    sheet = Sheet(Screen(width=80))
+    show_phases(sheet, answer.by_phase, most=2)
+    _, *lines = sheet.text.splitlines()
+    assert len(lines) == 2
+    assert "others" in lines[1]
+    shown = sum(int(re.findall(r" (\d+)  ", line)[0]) for line in lines)
+    assert shown == answer.in_flight.count
