@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+import rollscope as rs
+from rollscope.answers import questions
+from tests.unit.tui.driving import drive, top
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_what_is_recorded_later_is_shown(live: Path) -> None:
+    async def story() -> None:
+        async with top(live) as driver:
+            await driver.see("band")
+            with rs.phase("judging"):
+                rs.flush()
+                await driver.see("judging")
+
+    drive(story())
+
+
+def test_space_keeps_the_picture_and_goes_on_later(live: Path) -> None:
+    async def story() -> None:
+        async with top(live) as driver:
+            await driver.see("band")
+            await driver.press("space")
+            await driver.see("paused")
+            with rs.phase("judging"):
+                rs.flush()
+                await driver.press("tab", "tab")
+                assert "judging" not in await driver.see("ValueError")
+                await driver.press("space", "tab")
+                await driver.see("judging")
+
+    drive(story())
+
+
+def test_a_run_that_is_not_there_yet_is_waited_for(over: Path, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with top(tmp_path / "later") as driver:
+            await driver.see("there is no run", "Looking again")
+            shutil.copytree(over, tmp_path / "later")
+            await driver.see("Step 3 took")
+
+    drive(story())
+
+
+def test_a_run_that_vanishes_leaves_its_last_picture_and_may_come_back(
+    over: Path, tmp_path: Path
+) -> None:
+    run, aside = tmp_path / "run", tmp_path / "aside"
+    shutil.copytree(over, run)
+
+    async def story() -> None:
+        async with top(run) as driver:
+            await driver.see("Step 3 took")
+            run.rename(aside)
+            await driver.see("Cannot read the run", "Step 3 took")
+            aside.rename(run)
+            await driver.see("Step 3 took", no="Cannot read")
+
+    drive(story())
+
+
+def test_quitting_lets_go_of_the_run(live: Path) -> None:
+    async def story() -> None:
+        async with top(live) as driver:
+            await driver.see("band")
+            await driver.press("q")
+        assert driver.app.return_value is None
+        assert not driver.app._reader._thread.is_alive()
+
+    drive(story())
+
+
+def test_a_fault_of_ours_ends_the_app_and_is_handed_on(
+    live: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = RuntimeError("ours")
+
+    class Broken:
+        def ask(self, *given: object) -> None:
+            raise fault
+
+    monkeypatch.setitem(questions.QUESTIONS, "overview", Broken())
+
+    async def story() -> None:
+        async with top(live) as driver:
+            await driver.end()
+        assert driver.app.return_value is fault
+
+    drive(story())
