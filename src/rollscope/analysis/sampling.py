@@ -1,4 +1,4 @@
-"""Choosing which of many points a picture shows: evenly, and never without the flagged ones."""
+"""Choosing which of many points a picture shows: evenly, and the flagged ones first."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ __all__ = ["sample_evenly"]
 def sample_evenly(flagged: Sequence[bool], most: int) -> list[int]:
     """Give the places of at most `most` points, in order.
 
-    Flagged points are all kept; the rest is thinned out evenly. Only where there are more flagged
-    points than may be shown, these are thinned out too.
+    Flagged points are all kept, up to half of what may be shown, or more where there are few
+    others; the rest is thinned out evenly. A picture of nothing but failures would be false.
 
     Args:
         flagged: One for each point, in the order in which they are thinned out.
@@ -17,8 +17,9 @@ def sample_evenly(flagged: Sequence[bool], most: int) -> list[int]:
     """
     if len(flagged) <= most:
         return list(range(len(flagged)))
-    kept = _every(([place for place, is_flagged in enumerate(flagged) if is_flagged]), most)
+    marked = [place for place, is_flagged in enumerate(flagged) if is_flagged]
     plain = [place for place, is_flagged in enumerate(flagged) if not is_flagged]
+    kept = _every(marked, max(most // 2, most - len(plain)))
     return sorted([*kept, *_every(plain, most - len(kept))])
 
 

@@ -30,6 +30,14 @@ def test_too_many_flagged_points_are_thinned_too() -> None:
     assert len(sample_evenly([True] * 1000, 10)) == 10
 
 
+def test_flagged_points_leave_room_for_the_others() -> None:
+    flagged = [True] * 600 + [False] * 400
+    kept = sample_evenly(flagged, 100)
+    assert sum(flagged[place] for place in kept) == 50
+    assert len(kept) == 100
+    assert len(sample_evenly([True] * 600 + [False] * 20, 100)) == 100
+
+
 @pytest.mark.parametrize("lengths", [[0], [1, 10**13], [5 * SECOND] * 3, [10**18]])
 def test_every_length_has_a_bin(lengths: list[int]) -> None:
     values = np.array(lengths, dtype=np.int64)
