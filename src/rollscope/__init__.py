@@ -41,7 +41,7 @@ from rollscope.instrument.default import (
 from rollscope.instrument.spans import Session, Span
 from rollscope.instrument.tracer import Tracer
 from rollscope.model.refs import SpanRef
-from rollscope.opening import open
+from rollscope.opening import open, report
 
 __all__ = [
     "Session",
@@ -65,6 +65,7 @@ __all__ = [
     "open",
     "payload",
     "phase",
+    "report",
     "session",
     "shutdown",
     "span",

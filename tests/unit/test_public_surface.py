@@ -78,6 +78,7 @@ def test_users_get_exactly_these_names() -> None:
         "open",
         "payload",
         "phase",
+        "report",
         "session",
         "shutdown",
         "span",
@@ -108,7 +109,7 @@ def test_every_public_name_says_what_it_does(name: str) -> None:
     "name",
     sorted(
         set(rollscope.__all__)
-        - {"Session", "Span", "SpanRef", "Tracer", "__version__", "init", "open"}
+        - {"Session", "Span", "SpanRef", "Tracer", "__version__", "init", "open", "report"}
     ),
 )
 def test_a_tracer_of_ones_own_can_do_what_the_package_can(name: str) -> None:

@@ -84,7 +84,8 @@ def staircase(facts: StepFacts) -> Staircase:
     tail = tail_split(facts, sweeps)
     wall_ns = facts.wall_ns
     bins = max(min(_MOST_BINS, wall_ns), 1)
-    edges = facts.start_ns + np.arange(bins + 1) * (wall_ns / bins)
+    # Relative to the start, for a float has no room for nanoseconds since the epoch.
+    edges = np.arange(bins + 1) * (wall_ns / bins)
     ordered = sorted(
         facts.sessions, key=lambda one: (open_interval(one, facts.now_ns)[1], one.span_id)
     )
@@ -106,15 +107,13 @@ def staircase(facts: StepFacts) -> Staircase:
 
 def _area(sweep: PoolSweep, edges: npt.NDArray[np.floating[Any]]) -> PoolArea:
     stretches = sweep.stretches
-    # Relative to the start, for a float has no room for nanoseconds since the epoch.
     origin = stretches[0].start_ns
     times = np.array([0, *(one.end_ns - origin for one in stretches)], dtype=np.float64)
     lengths = np.diff(times)
-    at = edges - edges[0]
 
     def means(counts: Sequence[int]) -> list[float]:
         until = np.concatenate(([0.0], np.cumsum(lengths * np.array(counts))))
-        found = np.diff(np.interp(at, times, until)) / np.diff(at)
+        found = np.diff(np.interp(edges, times, until)) / np.diff(edges)
         rounded: list[float] = np.round(found, 4).tolist()
         return rounded
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from rollscope.analysis.roles import ROLES
+from rollscope.analysis.roles import ROLES, SYNC_PARTS
 from rollscope.analysis.wording import say_count, say_names, say_ns
 from rollscope.answers.moment import Moment, moment_of
 from rollscope.answers.source import fetch
@@ -145,7 +145,7 @@ def overview(source: RunStore) -> Overview:
         open_sessions=counts.open,
         processes=[_line(one) for one in processes],
         hosts=sorted({one.host for one in processes if one.host}),
-        roles={name: role for role, names in ROLES.items() for name in sorted(names)},
+        roles=_roles(),
         families=_families(source),
         completeness=_completeness(source, moment, processes, counts, tags),
         tags=tags,
@@ -167,6 +167,11 @@ class _Counts(msgspec.Struct):
     sessions_count: int
     open: int
     lost: int
+
+
+def _roles() -> dict[str, str]:
+    sync = {name: "sync" for names in SYNC_PARTS.values() for name in sorted(names)}
+    return sync | {name: role for role, names in ROLES.items() for name in sorted(names)}
 
 
 def _line(process: _Process) -> ProcessLine:

@@ -18,7 +18,7 @@ from rollscope.answers.rows import bound_ids, one_of, span_rows
 from rollscope.answers.session import SessionAnswer, one_session
 from rollscope.answers.source import Source
 
-__all__ = ["Attempt", "AttemptError", "AwaitLine", "SessionTurns", "session_turns"]
+__all__ = ["Attempt", "AttemptError", "AwaitLine", "SessionTurns", "session_turns", "turns_of"]
 
 
 class AttemptError(msgspec.Struct, kw_only=True):
@@ -85,7 +85,11 @@ def session_turns(source: Source, given: str) -> SessionTurns:
     Raises:
         CommandError: There is no such session, or the name fits several.
     """
-    answer = one_session(source, given)
+    return turns_of(source, one_session(source, given))
+
+
+def turns_of(source: Source, answer: SessionAnswer) -> SessionTurns:
+    """Divide a session into turns of which everything else is told already."""
     session = answer.session
     spans = [detail.span for detail in answer.spans]
     attrs = {detail.span.span_id: detail.attrs for detail in answer.spans}
