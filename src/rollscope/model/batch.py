@@ -138,7 +138,8 @@ class Batch(msgspec.Struct, omit_defaults=True):
     process: bytes
     """Id of the process, 8 random bytes."""
     number: int
-    """Frames of one process count from 0; process and number name a frame for good."""
+    """Frames of one process count from 0 up, those with payloads, which stand in a file of their
+    own, from -1 down; process and number name a frame for good."""
     mono_ns: int
     clock: ClockLine
     header: ProcessHeader | None = None

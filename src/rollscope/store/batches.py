@@ -50,8 +50,8 @@ class FrameNumbers:
 
     @property
     def missing(self) -> int:
-        """How many frames below the last one have not come."""
-        taken = sum(high - low + 1 for low, high in self.ranges)
+        """How many frames from 0 up to the last one have not come."""
+        taken = sum(high - max(low, 0) + 1 for low, high in self.ranges if high >= 0)
         return self.last + 1 - taken
 
 

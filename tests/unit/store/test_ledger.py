@@ -89,6 +89,12 @@ def test_a_frame_that_came_before_counts_no_more(ledger: Ledger) -> None:
     assert ledger.missing_frames == 3
 
 
+def test_frames_with_payloads_leave_no_gap(ledger: Ledger) -> None:
+    for number in (-1, 0, -2, 1):
+        take(ledger, span_batch(number, span(number + 9, 1, 2)))
+    assert ledger.missing_frames == 0
+
+
 def test_a_start_that_comes_after_the_end_opens_nothing(ledger: Ledger) -> None:
     assert len(take(ledger, span_batch(2, span(1, 1, 5)))) == 1
     assert take(ledger, span_batch(1, span(1, 1))) == []
