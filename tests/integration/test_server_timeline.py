@@ -2,16 +2,20 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pytest
 
 import rollscope as rs
+from rollscope.errors import StoreError
+from rollscope.server import timelines
 from rollscope.server.routes import timeline
 from rollscope.testing.generate import generate_run
 from rollscope.testing.shape import RunShape
-from rollscope.timeline import ViewFrame, decode_frame
+from rollscope.timeline import TimelineIndex, ViewFrame, decode_frame
 from tests.integration.served import Answer, Site, next_event, served
 
 if TYPE_CHECKING:
@@ -71,6 +75,20 @@ def test_tiles_cover_the_window_and_follow_the_filter(runs: Path) -> None:
     assert 0 < shown(accepted) < shown(everything)
 
 
+def test_a_tile_names_all_lanes_and_fills_those_that_are_wanted(runs: Path) -> None:
+    async def visit(site: Site) -> list[Answer]:
+        paths = ("tile?lanes=1024", "tile?lanes=1024&only=1-3,5-6", "tile?lanes=1024&only=")
+        return [await site.api(f"run/first/{path}", Accept_Encoding="gzip") for path in paths]
+
+    everything, some, none = map(read, at(runs, visit))
+    assert everything.header["lanes"] == some.header["lanes"] == none.header["lanes"]
+    for column in ("lane", "cell_lane"):
+        lanes = everything.columns[column]
+        wanted = lanes[np.isin(lanes, (1, 2, 5))]
+        assert some.columns[column].tolist() == wanted.tolist()
+    assert shown(none) == 0 < shown(some) < shown(everything)
+
+
 def shown(frame: ViewFrame) -> int:
     return int(frame.header["rows"]) + int(frame.columns["cell_count"].sum())
 
@@ -101,6 +119,8 @@ def test_windows_that_make_no_sense_are_refused(runs: Path) -> None:
         "tile?width=100000": 400,
         "tile?lanes=1000000": 400,
         "tile?f=ran%3E%3E": 400,
+        "tile?only=1-2-3": 400,
+        "tile?only=all": 400,
         "tile?t0=1e9": 400,
         "frame?mode=zip": 400,
         "delta": 400,
@@ -116,6 +136,53 @@ def test_windows_that_make_no_sense_are_refused(runs: Path) -> None:
     for (path, status), answer in zip(wrong.items(), at(runs, visit), strict=True):
         assert answer.status == status, (path, answer.body)
         assert answer.json["error"]
+
+
+def test_answers_do_not_wait_for_a_timeline_that_is_being_built(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_build = threading.Event()
+    built: list[TimelineIndex] = []
+
+    def build(*args: Any, **options: Any) -> TimelineIndex:
+        assert may_build.wait(30)
+        built.append(TimelineIndex(*args, **options))
+        return built[-1]
+
+    monkeypatch.setattr(timelines, "TimelineIndex", build)
+
+    async def visit(site: Site) -> tuple[list[Answer], Answer]:
+        overview = await site.api("run/first")
+        tile = asyncio.create_task(site.api("run/first/tile"))
+        steps = await site.api("run/first/answer/steps")
+        assert not tile.done()
+        may_build.set()
+        return [overview, steps], await tile
+
+    answers, tile = at(runs, visit)
+    assert [answer.status for answer in answers] == [200, 200]
+    assert read(tile).header["kind"] == "tile"
+    assert len(built) == 1  # the one that was begun with the overview
+
+
+def test_a_timeline_that_cannot_be_built_is_tried_again(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails = [True]
+
+    def build(*args: Any, **options: Any) -> TimelineIndex:
+        if fails.pop() if fails else False:
+            raise StoreError("the segment is gone")
+        return TimelineIndex(*args, **options)
+
+    monkeypatch.setattr(timelines, "TimelineIndex", build)
+
+    async def visit(site: Site) -> list[int]:
+        return [(await site.api("run/first/tile")).status for _ in range(2)]
+
+    first, second = at(runs, visit)
+    assert first >= 400
+    assert second == 200
 
 
 def test_a_run_with_too_many_spans_is_drawn_from_tiles(

@@ -30,13 +30,15 @@ def make_app(library: Library, access: Access) -> ASGIApp:
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
         library.hub.start()
+        opener = asyncio.create_task(library.open_early())
         sweeper = asyncio.create_task(library.sweep())
         try:
             yield
         finally:
-            sweeper.cancel()
-            with suppress(asyncio.CancelledError):
-                await sweeper
+            for task in (opener, sweeper):
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
             library.hub.close()
             await library.close()
 

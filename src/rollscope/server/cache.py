@@ -17,9 +17,11 @@ from rollscope.server.bodies import Body
 
 __all__ = ["AnswerCache", "Moment"]
 
-_FRESH_S: Final = 1.0
+_FRESH_S: Final = 0.9
+"""Less than the second that a page leaves between two questions, or every other one is in vain."""
 _REST: Final = 3
 """An answer is good for so many times as long as it took."""
+_SOON_S: Final = 0.05
 _MOST_BYTES: Final = 64 * 1024 * 1024
 
 Moment = tuple[int, bool]
@@ -63,6 +65,16 @@ class AnswerCache:
         # A page that goes away must not take the answer from the others who wait for it.
         return await asyncio.shield(flight)
 
+    def renewed_in_s(self, key: tuple[str, ...], moment: Moment) -> float:
+        """Say in how many seconds an answer that its run has left behind is made anew.
+
+        0 if the run has not moved since; a page that was told nothing would keep what it has.
+        """
+        kept = self._kept.get(key)
+        if kept is None or kept.moment == moment:
+            return 0.0
+        return max(kept.good_until_s - self._clock(), _SOON_S)
+
     def _is_good(self, kept: _Kept, moment: Moment) -> bool:
         is_settled = kept.moment == moment and not moment[1]
         return is_settled or self._clock() < kept.good_until_s
@@ -83,7 +95,7 @@ class AnswerCache:
         body = await compute()
         self._drop(key)
         made_s = self._clock()
-        good_until_s = made_s + max(_FRESH_S, _REST * (made_s - began_s))
+        good_until_s = began_s + max(_FRESH_S, (1 + _REST) * (made_s - began_s))
         self._kept[key] = _Kept(body, good_until_s, before)
         self._bytes += body.size
         while self._bytes > self._most_bytes and len(self._kept) > 1:

@@ -12,8 +12,9 @@ from rollscope.server.failures import Failure
 from rollscope.server.hub import Hub
 from rollscope.server.listing import RunEntry, RunsAnswer, describe_run
 from rollscope.server.opened import LIMIT_S, OpenRun
+from rollscope.server.timelines import prepare_timeline
 from rollscope.store.embedded import RunStore
-from rollscope.store.run import list_runs
+from rollscope.store.run import list_runs, read_run_file
 
 __all__ = ["Library"]
 
@@ -75,6 +76,12 @@ class Library:
             path = self._paths[name]
             self._opened[name] = OpenRun(name, path, self.hub.publish, threads=self._threads)
         return self._opened[name]
+
+    async def open_early(self) -> None:
+        """Open the run that the server was started for before anybody asks for it."""
+        if self._is_single and await asyncio.to_thread(read_run_file, self.place) is not None:
+            for name in await self.names():
+                prepare_timeline(await self.open(name))
 
     def open_from_thread(self, name: str, loop: asyncio.AbstractEventLoop) -> RunStore:
         """Give the store of another run to the thread of one, which may only query it."""

@@ -33,6 +33,9 @@ _EVERY_OVER_S: Final = 2.0
 _LOOKED_AT_S: Final = 10.0
 """How long a run counts as looked at after a question."""
 
+_LET_FINISH_S: Final = 5.0
+"""How long closing waits for somebody who reads the store whole."""
+
 _log = logging.getLogger("uvicorn.rollscope")
 """Below uvicorn's, so that faults of both go the same way."""
 
@@ -68,7 +71,9 @@ class OpenRun:
         self.read_share: float | None = 0.0
         """How much of its logs has been taken in, until all has."""
         self.extras: dict[object, Any] = {}
-        """What the thread keeps along with the store; nobody else touches it."""
+        """What is kept along with the store until that is closed."""
+        self.still = threading.Lock()
+        """Who holds it finds the store standing still, for longer than one question takes."""
         self.store: Future[RunStore] = Future()
         """Comes when the run is open; for those who only query it, which any thread may."""
         self._tell = tell
@@ -157,6 +162,8 @@ class OpenRun:
             except Exception as error:
                 _log.exception("following the run %r failed", self.name)
                 self._fail_all(error)
+            # Held for good: nobody may begin to read what is about to be closed.
+            self.still.acquire(timeout=_LET_FINISH_S)
             self.extras.clear()
 
     def _note_read(self, done: int, total: int) -> None:
@@ -186,11 +193,19 @@ class OpenRun:
         return _EVERY_OVER_S if is_over else _EVERY_S
 
     def _refresh(self, store: RunStore, headway: Headway) -> None:
+        """Take in what was added, unless somebody needs the store to stand still."""
+        if self.still.acquire(blocking=False):
+            try:
+                self._take_in(store, headway)
+            finally:
+                self.still.release()
+        self._refreshed_s = time.monotonic()
+
+    def _take_in(self, store: RunStore, headway: Headway) -> None:
         try:
             found = store.refresh()
         except (StoreError, OSError):
             found = False  # the next question will be told
-        self._refreshed_s = time.monotonic()
         before = headway.progress
         after = headway.look()
         if found or after.changed or after.is_alive != before.is_alive:

@@ -1,10 +1,14 @@
-"""Timelines of open runs: built when first asked for, and kept up with the run.
+"""Timelines of open runs: built when a page is about to ask for them, and kept up with the run.
 
-Built and extended by the thread that owns the run's store, so that the store stands still
-meanwhile; drawn from by any thread.
+Each is built by a thread of its own, so that the answers which a page needs first do not wait for
+it; what is added to the run is taken in afterwards. It is extended by the thread that owns the
+run's store, and drawn from by any.
 """
 
+import asyncio
+import threading
 import time
+from concurrent.futures import Future
 from typing import Final
 
 import msgspec
@@ -13,13 +17,18 @@ from rollscope.analysis.filters import parse_filter
 from rollscope.answers.filtering import to_condition
 from rollscope.answers.sessions import matching_sessions
 from rollscope.answers.stuck import stuck
+from rollscope.server.failures import Failure
 from rollscope.server.opened import OpenRun
 from rollscope.store.embedded import RunStore
 from rollscope.timeline import TimelineIndex
+from rollscope.timeline.building import span_count
 
-__all__ = ["current_timeline", "sessions_matching"]
+__all__ = ["current_timeline", "prepare_timeline", "sessions_matching"]
 
 _BUILD_LIMIT_S: Final = 120.0
+_MOST_PREPARED: Final = 2_000_000
+"""Spans of a run whose timeline is built before it is asked for; a million take about a second."""
+_FIRST_BY: Final = "host"
 _JUDGE_EVERY_S: Final = 2.0
 _MOST_FILTERS: Final = 16
 _MOST_SPANS: Final = 4_000_000
@@ -40,7 +49,12 @@ async def current_timeline(run: OpenRun, by: str) -> TimelineIndex:
 
     Raises:
         QueryError: There is no such grouping.
+        Failure: It takes too long to build.
     """
+    while ("timeline", by) not in run.extras:
+        # Twice, where one that was to be prepared has turned out to be too large for that.
+        run.asked_s = time.monotonic()
+        await _wait_for(_begin(run, by))
     kept: _Kept | None = run.extras.get(("timeline", by))
     if kept is not None and run.is_current() and kept.seq == run.moment()[0]:
         kept.used_s = time.monotonic()
@@ -48,17 +62,67 @@ async def current_timeline(run: OpenRun, by: str) -> TimelineIndex:
     return await run.ask(lambda store: _bring_up(run, store, by), limit_s=_BUILD_LIMIT_S)
 
 
-def _bring_up(run: OpenRun, store: RunStore, by: str) -> TimelineIndex:
-    kept: _Kept | None = run.extras.get(("timeline", by))
-    seq, is_alive = run.moment()
-    now_s = time.monotonic()
-    if kept is None:
+async def _wait_for(build: "Future[None]") -> None:
+    try:
+        await asyncio.wait_for(asyncio.wrap_future(build), _BUILD_LIMIT_S)
+    except TimeoutError:
+        raise Failure(
+            503,
+            "The timeline is still being built.",
+            "Try again in a moment; it goes on meanwhile.",
+            headers={"Retry-After": "1"},
+        ) from None
+
+
+def prepare_timeline(run: OpenRun) -> None:
+    """Begin to build what the timeline shows at first, unless that is there or too large."""
+    if ("timeline", _FIRST_BY) not in run.extras:
+        _begin(run, _FIRST_BY, most_spans=_MOST_PREPARED)
+
+
+def _begin(run: OpenRun, by: str, *, most_spans: int | None = None) -> "Future[None]":
+    """Begin to build a timeline; give the one that is being built if there is one already."""
+    begun: dict[str, Future[None]] = run.extras.setdefault("begun", {})
+    future = begun.get(by)
+    if future is not None:
+        return future
+    future = begun[by] = Future()
+    future.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            store = run.store.result()
+            if most_spans is None or span_count(store) <= most_spans:
+                _build(run, store, by)
+        except Exception as error:
+            del begun[by]
+            future.set_exception(error)
+        else:
+            del begun[by]
+            future.set_result(None)
+
+    # Nobody waits for it when the server ends, as for the threads of a pool.
+    threading.Thread(target=work, name=f"rollscope-timeline-{run.name}", daemon=True).start()
+    return future
+
+
+def _build(run: OpenRun, store: RunStore, by: str) -> None:
+    with run.still:
         _make_room(run)
+        seq, is_alive = run.moment()
         index = TimelineIndex(store, by, stuck=_stuck(store) if is_alive else ())
         # Counted from where the run's own number is, so that one of another server is too old.
         index.changes.number = seq
+        now_s = time.monotonic()
         run.extras["timeline", by] = _Kept(index, seq, now_s, now_s)
-        return index
+
+
+def _bring_up(run: OpenRun, store: RunStore, by: str) -> TimelineIndex:
+    if ("timeline", by) not in run.extras:
+        _build(run, store, by)  # it was too large to be prepared, or left again
+    kept: _Kept = run.extras["timeline", by]
+    seq, is_alive = run.moment()
+    now_s = time.monotonic()
     if kept.seq != seq:
         is_due = is_alive and now_s - kept.judged_s > _JUDGE_EVERY_S
         kept.index.extend(_stuck(store) if is_due else None)
@@ -70,7 +134,7 @@ def _bring_up(run: OpenRun, store: RunStore, by: str) -> TimelineIndex:
 
 def _make_room(run: OpenRun) -> None:
     """Give up timelines of other groupings, the least used first, if they are too large."""
-    kept = {key: one for key, one in run.extras.items() if isinstance(one, _Kept)}
+    kept = {key: one for key, one in list(run.extras.items()) if isinstance(one, _Kept)}
     spans = sum(one.index.total_spans for one in kept.values())
     for key, one in sorted(kept.items(), key=lambda item: item[1].used_s):
         if spans <= _MOST_SPANS:

@@ -1,6 +1,7 @@
 """Building an index: every session gets a lane, every span a place on it."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
 import msgspec
@@ -58,15 +59,16 @@ def build_layout(
 ) -> Layout:
     """Give everything that the run holds its place."""
     lanes = Lanes()
-    sessions, units = _place_sessions(store, lanes, grouping, processes)
     spans = Unsorted(span_count(store) + (still := _open_rows(store)).num_rows)
     place_lane: list[int] = []
     tail = store.sealer.tail_table("spans")
-    for block in _blocks(reader, tail, still):
-        place_lane += _add_places(
-            lanes, reader.places.words[len(place_lane) :], grouping, processes
-        )
-        _add_block(spans, block, sessions, np.array(place_lane, np.uint32))
+    with _OneAhead(_blocks(reader, tail, still)) as blocks:
+        sessions, units = _place_sessions(store, lanes, grouping, processes)
+        for block in blocks:
+            place_lane += _add_places(
+                lanes, reader.places.words[len(place_lane) :], grouping, processes
+            )
+            _add_block(spans, block, sessions, np.array(place_lane, np.uint32))
     new = lanes.renumber()
     sessions.lane = new[sessions.lane].astype(np.uint32)
     spans.lane = new.astype(np.uint32)[spans.lane]
@@ -100,6 +102,26 @@ def _blocks(reader: SpanReader, tail: pa.Table, still: pa.Table) -> Iterator[Blo
     yield from reader.sealed()
     yield reader.read(tail)
     yield reader.read(still)
+
+
+class _OneAhead:
+    """Reads the next block while the one before it is made use of."""
+
+    def __init__(self, blocks: Iterator[Block]) -> None:
+        self._blocks = blocks
+        self._thread = ThreadPoolExecutor(1, "rollscope-reading")
+
+    def __enter__(self) -> Iterator[Block]:
+        coming = self._thread.submit(next, self._blocks, None)
+        return self._follow(coming)
+
+    def _follow(self, coming: "Future[Block | None]") -> Iterator[Block]:
+        while (block := coming.result()) is not None:
+            coming = self._thread.submit(next, self._blocks, None)
+            yield block
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
 
 
 def _add_block(

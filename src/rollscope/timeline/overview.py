@@ -11,15 +11,28 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rollscope.timeline.columns import ERROR, LOST, OPEN_FLAG, RETRIED, STUCK, Part, Times, expand
+from rollscope.timeline.columns import (
+    ERROR,
+    LOST,
+    OPEN_FLAG,
+    RETRIED,
+    STUCK,
+    Part,
+    Times,
+    expand,
+)
 from rollscope.timeline.framing import FRAME_ROLES, name_roles
 from rollscope.timeline.spanindex import SpanIndex
 
-__all__ = ["MILLI", "Overview", "Silhouette", "overview", "silhouettes"]
+__all__ = ["MILLI", "Overview", "Silhouette", "in_flight", "overview", "silhouettes"]
 
 MILLI: Final = 1000
 """Means are whole numbers of thousandths."""
 _OTHER: Final = FRAME_ROLES.index("other")
+_MOST_KEPT: Final = 32
+"""Pictures of one state of a run: a page that scrolls asks for the same window again."""
+_HOLDERS: Final = frozenset(("session", "task", "step"))
+_HOLDER_SHARE: Final = 0.01
 _MARK_BITS: Final = (ERROR, OPEN_FLAG, STUCK, LOST, RETRIED)
 
 
@@ -40,6 +53,8 @@ class Silhouette(msgspec.Struct):
     """Position of the group."""
     mean: npt.NDArray[np.uint32]
     flags: npt.NDArray[np.uint8]
+    name: npt.NDArray[np.uint16]
+    """The name that covers most of each pixel."""
 
 
 def overview(index: SpanIndex, width: int) -> Overview:
@@ -84,21 +99,73 @@ def silhouettes(
 ) -> list[Silhouette]:
     """Say how many sessions each group had in flight; of other lanes, how many spans."""
     with index.lock:
-        return [_silhouette(index, group, t0_ns, t1_ns, width) for group in groups]
+        key = (tuple(groups), t0_ns, t1_ns, width)
+        known: list[Silhouette] | None = index.overviews.get(key)
+        if known is None:
+            known = [_silhouette(index, group, t0_ns, t1_ns, width) for group in groups]
+            if len(index.overviews) >= _MOST_KEPT:
+                del index.overviews[next(iter(index.overviews))]
+            index.overviews[key] = known
+        return known
+
+
+def in_flight(index: SpanIndex, t0_ns: int, t1_ns: int, width: int) -> npt.NDArray[np.uint32]:
+    """Say how many sessions were in flight on all lanes, thousandths, for each pixel."""
+    with index.lock:
+        covered = np.zeros(width)
+        for part, depths in zip(index.parts, index.line_depths(), strict=True):
+            lines = np.flatnonzero(index.lanes.has_sessions[part.line_lane] & (depths == 0))
+            places = expand(*part.window(lines, t0_ns, t1_ns))
+            covered += _covered(part.start[places], part.end[places], t0_ns, t1_ns, width)
+        mean = np.round(np.maximum(covered, 0) / ((t1_ns - t0_ns) / width) * MILLI)
+        return mean.astype(np.uint32)
 
 
 def _silhouette(index: SpanIndex, group: int, t0_ns: int, t1_ns: int, width: int) -> Silhouette:
     ranges = index.lanes.group_ranges()[group]
     lanes = np.sort(index.lanes.order[ranges.first_lane : ranges.first_lane + ranges.lanes])
     covered = np.zeros(width)
+    words = index.names.words or [""]
+    share_of_name = np.array([_HOLDER_SHARE if word in _HOLDERS else 1.0 for word in words])
+    by_name = np.zeros((len(words), width))
     flags = np.zeros(width, np.uint8)
     for part, depths in zip(index.parts, index.line_depths(), strict=True):
         lines = part.lines_of(lanes)
+        by_name += _covered_by_name(part, lines, t0_ns, t1_ns, width, share_of_name)
         flags |= _flags(part, _marked_on(part, lanes), t0_ns, t1_ns, width)
         places = expand(*part.window(lines[depths[lines] == 0], t0_ns, t1_ns))
         covered += _covered(part.start[places], part.end[places], t0_ns, t1_ns, width)
     mean = np.round(covered / ((t1_ns - t0_ns) / width) * MILLI)
-    return Silhouette(group, np.maximum(mean, 0).astype(np.uint32), flags)
+    name = by_name.argmax(axis=0).astype(np.uint16)
+    return Silhouette(group, np.maximum(mean, 0).astype(np.uint32), flags, name)
+
+
+def _covered_by_name(
+    part: Part,
+    lines: npt.NDArray[np.int64],
+    low: int,
+    high: int,
+    width: int,
+    share_of_name: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """Give how much of each pixel each name covers, multiplied by how much the name counts."""
+    places = expand(*part.window(lines, low, high))
+    shape = (len(share_of_name), width)
+    pixel_ns = (high - low) / width
+    names = part.name[places].astype(np.int64)
+    # What runs inside of a session, task or step tells more than these themselves.
+    weight = share_of_name[names]
+    edges = np.arange(1, width + 1) * pixel_ns
+    covered = np.zeros(shape)
+    for times, sign in ((part.start[places], 1), (part.end[places], -1)):
+        since = np.clip(times, low, high) - low
+        cell = names * (width + 1) + np.minimum((since / pixel_ns).astype(np.int64), width)
+        size = shape[0] * (width + 1)
+        count = np.bincount(cell, weight, size).reshape(-1, width + 1)[:, :width].cumsum(axis=1)
+        total = np.bincount(cell, weight * since, size).reshape(-1, width + 1)[:, :width]
+        passed = count * edges - total.cumsum(axis=1)
+        covered += sign * np.diff(passed, axis=1, prepend=0.0)
+    return covered
 
 
 def _places(part: Part, lines: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

@@ -46,8 +46,8 @@ class SpanIndex:
         self._grouping = find_grouping(by)
         self._stuck = frozenset(stuck)
         self.changes = Changes()
-        self.overviews: dict[int, Any] = {}
-        """Pictures of the whole run as it is now, by width; whoever makes them keeps them here."""
+        self.overviews: dict[object, Any] = {}
+        """Pictures of the run as it is now, by what was asked for; who makes them keeps them."""
         self._build()
 
     def _build(self) -> None:

@@ -21,7 +21,7 @@ from rollscope.timeline.framing import (
     sessions_used,
 )
 from rollscope.timeline.lod import Cells, Small, join_small, make_cells
-from rollscope.timeline.overview import overview, silhouettes
+from rollscope.timeline.overview import in_flight, overview, silhouettes
 from rollscope.timeline.spanindex import SpanIndex
 
 __all__ = ["Tile", "TileQuery", "cut_tile", "tile_frame"]
@@ -40,6 +40,9 @@ class TileQuery(msgspec.Struct, frozen=True, kw_only=True):
     first: int = 0
     """Position of the first lane, in the order in which lanes are shown."""
     lanes: int = 64
+    only: tuple[tuple[int, int], ...] | None = None
+    """Positions, from and below, of the lanes whose spans are given, if not all; the others are
+    named, so that a page can lay them out before it shows them."""
     sessions: Collection[int] | None = None
     """Ids of the sessions to show, if not all; what is of no session is then left out."""
 
@@ -89,6 +92,7 @@ def tile_frame(
             "width": query.width,
             "first_lane": query.first,
             "run": [str(index.t0_ns), str(index.last_ns)],
+            "only": query.only,
             "lanes": lane_entries(index, tile.lanes),
         }
         used_groups = _used_groups(header["lanes"])
@@ -110,12 +114,13 @@ def cut_tile(index: SpanIndex, query: TileQuery) -> Tile:
     lanes = index.lanes.order[query.first : query.first + query.lanes]
     position = np.full(len(index.lanes), -1, np.int64)
     position[lanes] = np.arange(len(lanes))
+    filled = lanes[_wanted(query, len(lanes))]
     kept = _kept_sessions(index, query.sessions)
     pixel_ns = (query.t1_ns - query.t0_ns) / query.width
     exact: list[Rows] = []
     small: list[Small] = []
     for part in index.parts:
-        wide, narrow = _cut_part(part, np.sort(lanes), position, query, kept)
+        wide, narrow = _cut_part(part, np.sort(filled), position, query, kept)
         exact.append(wide)
         small.append(narrow)
     cells = make_cells(join_small(small), name_roles(index.names.words))
@@ -134,6 +139,14 @@ def _check(query: TileQuery) -> None:
         raise QueryError(f"a tile is 1 to {MOST_PIXELS} pixels wide, not {query.width}")
     if query.first < 0 or not 1 <= query.lanes <= MOST_LANES:
         raise QueryError(f"a tile has 1 to {MOST_LANES} lanes from position 0 on")
+
+
+def _wanted(query: TileQuery, lanes: int) -> npt.NDArray[np.bool_]:
+    """Say of each lane of a tile whether its spans are given."""
+    wanted = np.full(lanes, query.only is None)
+    for low, high in query.only or ():
+        wanted[max(low - query.first, 0) : max(high - query.first, 0)] = True
+    return wanted
 
 
 def _kept_sessions(
@@ -264,4 +277,6 @@ def _silhouette_columns(
     return {
         "sil_mean": np.concatenate([np.zeros(0, np.uint32), *(one.mean for one in found)]),
         "sil_flags": np.concatenate([np.zeros(0, np.uint8), *(one.flags for one in found)]),
+        "flight_mean": in_flight(index, query.t0_ns, query.t1_ns, query.width),
+        "sil_name": np.concatenate([np.zeros(0, np.uint16), *(one.name for one in found)]),
     }

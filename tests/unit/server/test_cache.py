@@ -56,6 +56,21 @@ def test_an_answer_that_takes_long_is_kept_for_three_times_as_long() -> None:
     assert asyncio.run(scenario()) == [b"1", b"1", b"2"]
 
 
+def test_an_answer_that_its_run_has_left_behind_says_when_it_is_made_anew() -> None:
+    async def scenario() -> list[float]:
+        kitchen = Kitchen()
+        await kitchen.order()
+        known = kitchen.cache.renewed_in_s(("a",), kitchen.moment)
+        kitchen.moment = (2, True)
+        kitchen.now_s = 0.4
+        soon = kitchen.cache.renewed_in_s(("a",), kitchen.moment)
+        kitchen.now_s += soon
+        await kitchen.order()
+        return [known, soon, kitchen.cache.renewed_in_s(("a",), kitchen.moment)]
+
+    assert asyncio.run(scenario()) == [0.0, pytest.approx(0.5), 0.0]
+
+
 def test_an_answer_about_a_run_that_is_over_stays_until_it_changes() -> None:
     async def scenario() -> list[bytes]:
         kitchen = Kitchen()

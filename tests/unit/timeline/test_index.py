@@ -180,13 +180,24 @@ def test_silhouettes_add_up_to_the_time_of_sessions(index: TimelineIndex) -> Non
     assert shown == pytest.approx(int(covered[sessions | tasks].sum()), rel=0.01)
 
 
+def test_sessions_in_flight_add_up_to_their_time(index: TimelineIndex) -> None:
+    query = TileQuery(t0_ns=index.t0_ns, t1_ns=index.now_ns, width=64, lanes=1, only=())
+    tile = decode_frame(index.tile(query, silhouettes=True))
+    rows = all_rows(index)
+    sessions = rows.take(np.flatnonzero(rows.flags & IS_SESSION))
+    covered = int((np.minimum(sessions.end, index.now_ns) - sessions.start).sum())
+    shown = tile.columns["flight_mean"].sum() / 1000 * (query.t1_ns - query.t0_ns) / 64
+    assert shown == pytest.approx(covered, rel=0.01)
+
+
 def test_a_silhouette_tells_what_covers_most_of_each_pixel(index: TimelineIndex) -> None:
     width, (t0_ns, t1_ns) = 40, (index.t0_ns, index.now_ns)
     (found,) = index.silhouettes([1], t0_ns, t1_ns, width)
     rows = all_rows(index)
     code = index.lanes.groups.words.index(index.lanes.group_ranges()[1].label)
     rows = rows.take(np.flatnonzero(index.lanes.group[rows.lane] == code))
-    weight = np.where(rows.flags & IS_SESSION, 0.01, 1.0)
+    holds = np.isin(index.names.words, ("session", "task", "step"))
+    weight = np.where(holds[rows.name], 0.01, 1.0)
     edges = np.linspace(t0_ns, t1_ns, width + 1)
     for pixel in range(width):
         low, high = edges[pixel], edges[pixel + 1]

@@ -17,9 +17,15 @@ from rollscope.server.failures import Failure
 from rollscope.server.library import Library
 from rollscope.server.opened import OpenRun
 from rollscope.server.routes.context import given_parameters, library_of, run_of
+from rollscope.server.timelines import prepare_timeline
 from rollscope.store.embedded import RunStore
 
 __all__ = ["ROUTES"]
+
+_FIRST_QUESTION: Final = "overview"
+"""What every page of a run begins with."""
+_STALE: Final = "Rollscope-Stale"
+"""Seconds until a newer answer can be had, where the run has come further than this one."""
 
 
 async def _runs(request: Request) -> Response:
@@ -46,9 +52,14 @@ async def _named(request: Request) -> Response:
 async def _answer(request: Request, question: Question) -> Response:
     given = given_parameters(request)
     run = await run_of(request)
+    if question.name == _FIRST_QUESTION:
+        prepare_timeline(run)
     key = (question.name, *(f"{name}={value}" for name, value in sorted(given.items())))
     compute = partial(_compute, library_of(request), run, question, given)
-    return body_response(request, await run.answers.get(key, run.moment, compute))
+    response = body_response(request, await run.answers.get(key, run.moment, compute))
+    # Always sent: a browser that has the body already keeps the headers it is not sent again.
+    response.headers[_STALE] = f"{run.answers.renewed_in_s(key, run.moment()):.3f}"
+    return response
 
 
 async def _compute(

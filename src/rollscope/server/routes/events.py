@@ -21,6 +21,8 @@ _LIST_EVERY_S: Final = 2.0
 """How often a page that lists runs hears of new ones at the latest."""
 _RETRY: Final = b"retry: 2000\n\n"
 """How long, in milliseconds, a browser waits before it comes back."""
+_ALIVE: Final = b"event: alive\ndata: still here\n\n"
+"""No comment, which a page would not hear: it tells a quiet run from a link that is dead."""
 
 
 async def _events(request: Request) -> Response:
@@ -48,7 +50,7 @@ async def _run_stream(library: Library, run: OpenRun, seen: str) -> AsyncIterato
             for progress in news:
                 yield _seq_event(progress)
             if not news and not hub.is_closing:
-                yield b": still here\n\n"
+                yield _ALIVE
     finally:
         run.watchers -= 1
         hub.leave(listener)
@@ -73,7 +75,7 @@ async def _runs_stream(library: Library) -> AsyncIterator[bytes]:
             quiet_s = 0.0 if news else quiet_s + _LIST_EVERY_S
             if quiet_s >= KEEP_ALIVE_S:
                 quiet_s = 0.0
-                yield b": still here\n\n"
+                yield _ALIVE
     finally:
         hub.leave(listener)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -25,13 +26,15 @@ MOST_SPANS: Final = 1_200_000
 """Of a whole frame: a million and some; beyond it a page stays with tiles."""
 _MOST_PIXELS: Final = 8192
 _MOST_LANES: Final = 1024
+_MOST_RANGES: Final = 32
+_RANGE: Final = re.compile("[0-9]{1,9}-[0-9]{1,9}", re.ASCII)
 _WINDOW: Final = ("by", "t0", "t1", "first", "lanes")
 _BINARY: Final = "application/octet-stream"
 _WORTH_PACKING: Final = 4096
 
 
 async def _tile(request: Request) -> Response:
-    given = given_parameters(request, (*_WINDOW, "width", "f", "overview", "silhouettes"))
+    given = given_parameters(request, (*_WINDOW, "width", "f", "only", "overview", "silhouettes"))
     width = read_whole(given, "width", 1024, least=1, most=_MOST_PIXELS)
     overview = read_whole(given, "overview", 0, most=_MOST_PIXELS)
     has_groups = read_whole(given, "silhouettes", 0, most=1) == 1
@@ -39,7 +42,13 @@ async def _tile(request: Request) -> Response:
     t0_ns, t1_ns, first, lanes = _window(given, index)
     sessions = await sessions_matching(run, given["f"]) if given.get("f") else None
     query = TileQuery(
-        t0_ns=t0_ns, t1_ns=t1_ns, width=width, first=first, lanes=lanes, sessions=sessions
+        t0_ns=t0_ns,
+        t1_ns=t1_ns,
+        width=width,
+        first=first,
+        lanes=lanes,
+        only=_ranges(given["only"]) if "only" in given else None,
+        sessions=sessions,
     )
     make = partial(index.tile, query, overview=overview, silhouettes=has_groups)
     return await _send(request, make)
@@ -117,6 +126,19 @@ def _window(given: dict[str, str], index: TimelineIndex) -> tuple[int, int, int,
         raise Failure(400, "The window ends before it begins.", "Give t0 and t1 in order.")
     first = read_whole(given, "first", 0, most=2**31)
     return t0_ns, t1_ns, first, read_whole(given, "lanes", 64, least=1, most=_MOST_LANES)
+
+
+def _ranges(text: str) -> tuple[tuple[int, int], ...]:
+    """Read positions of lanes, such as `0-64,128-192`; the second of each is left out."""
+    parts = text.split(",") if text else []
+    if len(parts) > _MOST_RANGES or not all(_RANGE.fullmatch(part) for part in parts):
+        raise Failure(
+            400,
+            f"The parameter 'only' is {text[:40]!r}.",
+            f"Give up to {_MOST_RANGES} ranges of lanes, such as 0-64,128-192.",
+        )
+    pairs = (part.split("-") for part in parts)
+    return tuple((int(low), int(high)) for low, high in pairs)
 
 
 async def _send(request: Request, make: Callable[[], bytes]) -> Response:
