@@ -1,27 +1,30 @@
 # PYTHON=... picks the interpreter that .venv is made from; `make clean` first to change it.
 VENV := .venv
 BIN := $(VENV)/bin
-CODE := $(wildcard src tests benchmarks examples scripts/join-news scripts/take-pictures scripts/write-docs)
+CODE := $(wildcard src tests benchmarks examples scripts/join-news scripts/take-pictures scripts/write-docs scripts/write-types)
+# node and npm of the environment, where the system has none.
+NPM := cd web && PATH="$(CURDIR)/$(BIN):$$PATH" npm
 
 .DEFAULT_GOAL := help
 # Checks run in the order written and one install at a time, also under -j.
 .NOTPARALLEL:
-.PHONY: help setup test demo fmt lint types contracts unit wheel docs bench clean
+.PHONY: help setup test demo fmt lint types contracts page web unit wheel docs bench clean
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: $(VENV)/.ready-dev ## Make .venv with everything needed to work on Rollscope
 
-test: lint types contracts wheel ## Run every check and test; does its own set-up
+test: lint types contracts page wheel $(VENV)/.ready-browser ## Run every check and test; does its own set-up
 	@$(BIN)/python -m pytest
 
 demo: $(VENV)/.ready-server ## Record a small run and show it; does its own set-up
 	@$(BIN)/rollscope demo
 
-fmt: setup ## Format the code and apply safe lint fixes
+fmt: $(VENV)/.ready-web ## Format the code and apply safe lint fixes
 	@$(BIN)/ruff check --fix $(CODE)
 	@$(BIN)/ruff format $(CODE)
+	@$(NPM) run --silent fmt
 
 lint: setup ## Check style and formatting
 	@$(BIN)/ruff check $(CODE)
@@ -32,6 +35,16 @@ types: setup ## Check types
 
 contracts: setup ## Check that imports point down the layers
 	@$(BIN)/lint-imports --no-logo
+
+page: $(VENV)/.ready-web ## Check the page: types, style, tests, and that its built files are its source's
+	@$(BIN)/python scripts/write-types --check
+	@$(NPM) run --silent check
+	@$(NPM) test --silent
+	@$(NPM) run --silent build -- --check
+
+web: $(VENV)/.ready-web ## Build the page into the package
+	@$(BIN)/python scripts/write-types
+	@$(NPM) run --silent build
 
 unit: setup ## Run the fast tests only
 	@$(BIN)/python -m pytest $(wildcard tests/unit tests/property)
@@ -54,9 +67,16 @@ bench: $(VENV)/.ready-bench ## Measure everything against its rivals
 	@$(BIN)/python benchmarks/bench_ray.py
 
 clean: ## Remove the environment, caches and built files (runs/ is kept)
-	@rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) web/node_modules dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp per set of dependencies: base, server, dev, bench.
 $(VENV)/.ready-%: pyproject.toml src/rollscope/_version.py scripts/setup-venv
 	@scripts/setup-venv $(VENV) $*
+
+$(VENV)/.ready-web: web/package-lock.json $(VENV)/.ready-dev
+	@$(NPM) ci --silent
+	@touch $@
+
+$(VENV)/.ready-browser: scripts/setup-browser $(VENV)/.ready-dev
+	@scripts/setup-browser $@

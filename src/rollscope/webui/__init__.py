@@ -14,7 +14,7 @@ from rollscope.errors import MissingExtra
 __all__ = ["INDEX", "NEEDED", "Asset", "load_assets", "read_asset"]
 
 INDEX: Final = "index.html"
-NEEDED: Final = (INDEX, "app.js", "app.css")
+NEEDED: Final = (INDEX, "app.js", "app.css", "report.js")
 """Without one of these there is no page."""
 
 _MEDIA_TYPES: Final = {

@@ -1,0 +1,133 @@
+/** How numbers are written, everywhere the same: 820 ms, 1.24 s, 3 m 12 s, 2.1 h. */
+
+const NS = { us: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9, d: 86400e9 } as const;
+
+function significant(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 99.95) return value.toFixed(0);
+  return size >= 9.995 ? value.toFixed(1) : value.toFixed(2);
+}
+
+function whole(value: number, digits: number): string {
+  const text = value.toFixed(digits);
+  return digits > 0 ? text.replace(/\.?0+$/, "") : text;
+}
+
+/** Write a duration in nanoseconds. */
+export function duration(ns: number | null | undefined): string {
+  if (ns === null || ns === undefined || Number.isNaN(ns)) return "–";
+  if (ns < 0) return `−${duration(-ns)}`;
+  if (ns === 0) return "0 s";
+  if (ns < NS.us) return `${ns.toFixed(0)} ns`;
+  if (ns < 999.5 * NS.us) return `${whole(ns / NS.us, ns < 10 * NS.us ? 1 : 0)} µs`;
+  if (ns < 999.5 * NS.ms) return `${whole(ns / NS.ms, ns < 10 * NS.ms ? 1 : 0)} ms`;
+  if (ns < 99.95 * NS.s) return `${significant(ns / NS.s)} s`;
+  const seconds = Math.round(ns / NS.s);
+  if (seconds < 3600)
+    return `${Math.floor(seconds / 60)} m ${String(seconds % 60).padStart(2, "0")} s`;
+  if (ns < NS.d) return `${(ns / NS.h).toFixed(1)} h`;
+  return `${(ns / NS.d).toFixed(1)} d`;
+}
+
+/** Write slot time: many slots make many hours, which read best as slot-seconds. */
+export function slotSeconds(ns: number): string {
+  const seconds = ns / NS.s;
+  return `${seconds < 100 ? significant(seconds) : grouped(Math.round(seconds))} slot·s`;
+}
+
+/** Write a whole number with thin groups: 1,204. */
+export function grouped(value: number): string {
+  return Math.round(value)
+    .toString()
+    .replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+}
+
+/** Write a count shortly: 999, 1.2 k, 12.4 M. */
+export function count(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  if (Math.abs(value) < 10_000)
+    return Number.isInteger(value) ? grouped(value) : significant(value);
+  if (Math.abs(value) < 999_500) return `${significant(value / 1e3)} k`;
+  if (Math.abs(value) < 999_500_000) return `${significant(value / 1e6)} M`;
+  return `${significant(value / 1e9)} G`;
+}
+
+/** Write how much comes in some time: 1,380, 36.9, 0.53. */
+export function rate(value: number): string {
+  return count(Math.abs(value) >= 100 ? Math.round(value) : value);
+}
+
+/** Write any number with up to three significant digits after the point. */
+export function number(value: number | null | undefined): string {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 10_000) return count(value);
+  if (size >= 100) return whole(value, 1);
+  return size >= 0.001 ? whole(value, 3) : value.toExponential(1);
+}
+
+/** Write a share of one in percent. */
+export function percent(share: number | null | undefined): string {
+  if (share === null || share === undefined || Number.isNaN(share)) return "–";
+  const value = share * 100;
+  if (value !== 0 && Math.abs(value) < 0.1) return value < 0 ? "> −0.1 %" : "< 0.1 %";
+  return `${Math.abs(value) < 9.95 && value !== 0 ? value.toFixed(1) : value.toFixed(0)} %`;
+}
+
+/** Write a change against something, always with its sign. */
+export function change(share: number | null | undefined): string {
+  if (share === null || share === undefined) return "–";
+  return `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
+}
+
+export function bytes(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  if (value < 1000) return `${value.toFixed(0)} B`;
+  for (const [unit, size] of [
+    ["KB", 1e3],
+    ["MB", 1e6],
+    ["GB", 1e9],
+  ] as const) {
+    if (value < size * 999.5) return `${significant(value / size)} ${unit}`;
+  }
+  return `${significant(value / 1e12)} TB`;
+}
+
+function two(value: number): string {
+  return String(value).padStart(2, "0");
+}
+
+/** Write the time of day of a time in nanoseconds since 1970, in the reader's zone. */
+export function clock(ns: number, withMillis = false): string {
+  const date = new Date(ns / 1e6);
+  const text = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return withMillis ? `${text}.${String(date.getMilliseconds()).padStart(3, "0")}` : text;
+}
+
+/** Write date, time and zone, for hovering. */
+export function moment(ns: number): string {
+  const date = new Date(ns / 1e6);
+  const zone = -date.getTimezoneOffset();
+  const sign = zone < 0 ? "−" : "+";
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  const hours = two(Math.floor(Math.abs(zone) / 60));
+  return `${day} ${clock(ns, true)} UTC${sign}${hours}:${two(Math.abs(zone) % 60)}`;
+}
+
+/** Write how long ago something was. */
+export function ago(ns: number, nowNs: number): string {
+  return `${duration(Math.max(nowNs - ns, 0))} ago`;
+}
+
+/** Write a count with its noun: 1 session, 37 sessions. */
+export function plural(value: number, one: string, many = `${one}s`): string {
+  return `${grouped(value)} ${value === 1 ? one : many}`;
+}
+
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Make recorded text harmless to read: control and direction marks show as their code. */
+export function visible(text: string): string {
+  return text.replace(CONTROL, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}

@@ -1,0 +1,147 @@
+/** Phase by phase on both sides: how much longer or shorter, how sure, and of what shape. */
+import type { PhaseComparison, Ranks } from "../../model/answers";
+import { duration, visible } from "../../model/format";
+import { tickLabel } from "../../model/logscale";
+import { type Asked, useAnswer } from "../../state/answer";
+import { param, setParams } from "../../state/route";
+import { Text } from "../../views/bits";
+import { numberCell } from "../../views/cells";
+import { Chart } from "../../views/chart";
+import { Panel } from "../../views/panel";
+import { type Column, Table } from "../../views/table";
+import type { Compared } from "./page";
+
+/** Runs, or stretches of steps: A is this run, B the other. */
+export function ComparedScopes({ compared }: { compared: Compared }) {
+  const { other, stepsA, stepsB } = compared;
+  const params = { scope: stepsA || "all", other, other_scope: stepsB || "all" };
+  const asked = useAnswer("compare", params, { follow: false });
+  const { first_sessions, second_sessions, sampled } = asked.data ?? {};
+  const some = sampled?.length ? `; not all calls are taken of ${sampled.join(", ")}` : "";
+  return <PhasesPanel asked={asked} sizes={`${first_sessions}, B: ${second_sessions}${some}`} />;
+}
+
+/** Selections: A is the rest, or what the chosen ones are held against; B is the chosen ones. */
+export function ComparedSelections({ compared: { filterA, filterB } }: { compared: Compared }) {
+  const params = { scope: "all", filter: filterA, against: filterB };
+  const asked = useAnswer("select", params, { follow: false });
+  return (
+    <PhasesPanel asked={asked} sizes={`${asked.data?.rest}, B, these: ${asked.data?.chosen}`} />
+  );
+}
+
+function PhasesPanel(props: { asked: Asked<{ phases: PhaseComparison[] }>; sizes: string }) {
+  return (
+    <Panel
+      title="Phases"
+      asked={props.asked}
+      hint={props.asked.data && `sessions of A: ${visible(props.sizes)}; differences are B less A`}
+      empty={({ phases }) => (phases.length ? null : "No session is over.")}
+    >
+      {({ phases }) => {
+        const chosen = phases.find((one) => one.name === param("phase")) ?? phases[0]!;
+        return (
+          <>
+            <Table
+              label="Phases of both sides"
+              columns={COLUMNS}
+              rows={phases}
+              rowKey={(row) => row.name}
+              isChosen={(row) => row === chosen}
+            />
+            <Quantiles phase={chosen} />
+          </>
+        );
+      }}
+    </Panel>
+  );
+}
+
+type Percentile = "p50_ns" | "p95_ns" | "p99_ns";
+
+/** A percentile; the maximum, and that it is that, where too few values carry one. */
+function rank(ranks: Ranks, key: Percentile): string {
+  if (ranks[key] !== null || ranks.max_ns === null) return duration(ranks[key]);
+  return `max ${duration(ranks.max_ns)}`;
+}
+
+function percentile(title: string): Column<PhaseComparison> {
+  const key = `${title}_ns` as Percentile;
+  return {
+    id: title,
+    title: `${title} A → B`,
+    value: (row) => row.second[key],
+    render: (row) => `${rank(row.first, key)} → ${rank(row.second, key)}`,
+    align: "right",
+  };
+}
+
+function signed(ns: number | null): string {
+  return ns !== null && ns > 0 ? `+${duration(ns)}` : duration(ns);
+}
+
+const COLUMNS: readonly Column<PhaseComparison>[] = [
+  {
+    id: "phase",
+    title: "Phase",
+    value: (row) => row.name,
+    render: ({ name }) => (
+      <button class="link" onClick={() => setParams({ phase: name }, { replace: true })}>
+        <Text text={name} />
+      </button>
+    ),
+  },
+  {
+    id: "n",
+    title: "n A → B",
+    value: (row) => row.second.count,
+    render: (row) => `${row.first.count} → ${row.second.count}`,
+    align: "right",
+  },
+  ...["p50", "p95", "p99"].map(percentile),
+  {
+    id: "difference",
+    title: "Difference",
+    hint: "of the medians, with its 95 % interval",
+    value: (row) => row.difference_ns,
+    render: ({ difference_ns, low_ns, high_ns }) =>
+      signed(difference_ns) + (low_ns === null ? "" : ` (${signed(low_ns)} to ${signed(high_ns)})`),
+    align: "right",
+  },
+  numberCell("Effect", (row) => row.effect, "Cliff's delta, from −1 to 1"),
+  {
+    id: "text",
+    title: "Reads",
+    value: (row) => row.text,
+    render: ({ is_clear, text }) => <span class={is_clear ? "" : "dim"}>{text}</span>,
+  },
+];
+
+function Quantiles({ phase }: { phase: PhaseComparison }) {
+  const { first_deciles_ns: xs, second_deciles_ns, line_ns } = phase;
+  return (
+    <>
+      <h3 class="quantiles">
+        Deciles of <Text text={phase.name} />: {phase.text}
+      </h3>
+      {line_ns.length ? (
+        <Chart
+          label={`Deciles of ${visible(phase.name)}, B against A`}
+          kind="points"
+          height={220}
+          xs={xs}
+          xTitle="A"
+          series={[
+            { label: "B", colour: "--role-generate", values: second_deciles_ns },
+            { label: "robust line", colour: "--role-reward", values: line_ns, isLimit: true },
+            { label: "no difference", colour: "--role-other", values: xs, isLimit: true },
+          ]}
+          formatX={tickLabel}
+          formatY={tickLabel}
+        />
+      ) : (
+        <p class="dim">Each side needs twenty values for that.</p>
+      )}
+    </>
+  );
+}

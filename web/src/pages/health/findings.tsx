@@ -1,0 +1,41 @@
+/** What a check-up finds, the worst first, and what to do about each. */
+import type { DoctorFinding } from "../../model/answers";
+import { Badge, Text, type Tone } from "../../views/bits";
+
+const TONES: Record<DoctorFinding["severity"], Tone> = {
+  problem: "bad",
+  warning: "warn",
+  note: "plain",
+};
+
+export function Findings({ findings }: { findings: readonly DoctorFinding[] }) {
+  return (
+    <ul class="findings">
+      {findings.map((one) => (
+        <li key={one.check + one.sentence}>
+          <Badge tone={TONES[one.severity]}>{one.severity}</Badge>
+          <div>
+            <p>
+              <Text text={one.sentence} max={400} />
+            </p>
+            <p class="dim">
+              <Text text={one.advice} max={400} />
+            </p>
+          </div>
+          <span class="dim mono spread">{one.check}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Say the worst in a few words. */
+export function summary(findings: readonly DoctorFinding[]): string {
+  const count = (severity: DoctorFinding["severity"]): number =>
+    findings.filter((one) => one.severity === severity).length;
+  const parts = (["problem", "warning", "note"] as const)
+    .map((severity) => [count(severity), severity] as const)
+    .filter(([n]) => n > 0)
+    .map(([n, severity]) => `${n} ${severity}${n === 1 ? "" : "s"}`);
+  return parts.join(", ");
+}

@@ -1,0 +1,29 @@
+/** Every page by its name in the address. */
+import type { ComponentType } from "preact";
+import type { Overview } from "../model/answers";
+import type { Page } from "../model/route";
+import { ComparePage } from "./compare/page";
+import { HealthPage } from "./health/page";
+import { NowPage } from "./now/page";
+import { SessionPage } from "./session/page";
+import { SessionsPage } from "./sessions/page";
+import { StepPage } from "./step/page";
+import { StepsPage } from "./steps/page";
+import { TimelinePage } from "./timeline/page";
+
+export interface PageProps {
+  overview: Overview;
+  /** The step or session it is about. */
+  arg: string;
+}
+
+export const PAGE_VIEWS: Readonly<Record<Page, ComponentType<PageProps>>> = {
+  compare: ComparePage,
+  health: HealthPage,
+  now: NowPage,
+  session: SessionPage,
+  sessions: SessionsPage,
+  step: StepPage,
+  steps: StepsPage,
+  timeline: TimelinePage,
+};

@@ -1,0 +1,32 @@
+/** Messages, tools, reward, attributes, events and awaits of a session, one at a time. */
+import type { ComponentType } from "preact";
+import { param, setParams } from "../../state/route";
+import { Choice } from "../../views/choice";
+import { AwaitTab } from "./awaits";
+import { AttributesTab, EventsTab, RewardTab, ToolsTab } from "./facts";
+import { MessagesTab } from "./messages";
+import type { Shown } from "./page";
+
+const TABS: readonly (readonly [string, string, ComponentType<Shown>])[] = [
+  ["", "Messages", MessagesTab],
+  ["tools", "Tools", ToolsTab],
+  ["reward", "Reward", RewardTab],
+  ["attributes", "Attributes", AttributesTab],
+  ["events", "Events", EventsTab],
+  ["await", "Await", AwaitTab],
+];
+
+export function Tabs(shown: Shown) {
+  const [key, title, View] = TABS.find(([one]) => one === param("tab")) ?? TABS[0]!;
+  return (
+    <section class="panel session-tabs" aria-label={title} data-panel="tabs">
+      <Choice
+        label="About the session"
+        options={TABS.map(([one, text]) => [one, text] as const)}
+        chosen={key}
+        onChoose={(tab) => setParams({ tab }, { replace: true })}
+      />
+      <View {...shown} />
+    </section>
+  );
+}

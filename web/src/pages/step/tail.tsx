@@ -1,0 +1,203 @@
+/** What waiting for the last sessions cost, and which of them it were. */
+import { useMemo, useState } from "preact/hooks";
+import type { SessionRow, Staircase, StepAnswer } from "../../model/answers";
+import { duration, grouped, number, percent, plural, slotSeconds } from "../../model/format";
+import { tickLabel } from "../../model/logscale";
+import { type Asked, useAnswer } from "../../state/answer";
+import { Outcome, Text } from "../../views/bits";
+import { Chart } from "../../views/chart";
+import { slotCell } from "../../views/cells";
+import { Panel } from "../../views/panel";
+import { SessionLink } from "../../views/sessionlink";
+import { StaircaseView } from "../../views/staircase";
+import { type Column, Table } from "../../views/table";
+import { Assumed } from "./waits";
+
+type StairRow = Staircase["rows"][number];
+
+export function TailPanel(props: { asked: Asked<StepAnswer>; step: number; follow: boolean }) {
+  const stairs = useAnswer("staircase", { step: props.step }, { follow: props.follow });
+  const [isTable, setTable] = useState(false);
+  return (
+    <Panel
+      title="Tail"
+      hint="slots that stood idle since no session of the step was left to start"
+      asked={stairs}
+      empty={(data) => (data.rows.length ? null : "The step has no sessions.")}
+      actions={
+        <button class="link" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
+          {isTable ? "Picture" : "Table of sessions"}
+        </button>
+      }
+    >
+      {(data) => (
+        <>
+          <TailText stairs={data} answer={props.asked.data} />
+          {isTable ? (
+            <StairTable stairs={data} />
+          ) : (
+            <>
+              <InFlight stairs={data} />
+              <StaircaseView stairs={data} />
+            </>
+          )}
+          {props.asked.data && <Holders answer={props.asked.data} />}
+        </>
+      )}
+    </Panel>
+  );
+}
+
+function TailText({ stairs, answer }: { stairs: Staircase; answer: StepAnswer | null }) {
+  const shown = stairs.rows.length;
+  return (
+    <p>
+      {duration(stairs.tail_wall_ns)} passed after 95 % of {plural(stairs.of, "session")} had ended;
+      the tail cost {slotSeconds(stairs.bubble_ns)}
+      {answer && ` (${percent(answer.parts.tail.share)} of all slot time)`}.{" "}
+      {stairs.is_broad &&
+        "A broad tail: so many sessions hold it that no few of them are to blame."}{" "}
+      {shown < stairs.of && `The ${grouped(shown)} that ended last are drawn.`}{" "}
+      {stairs.pools.some((one) => one.is_assumed) && <Assumed />}
+    </p>
+  );
+}
+
+function InFlight({ stairs }: { stairs: Staircase }) {
+  const shown = useMemo(() => {
+    const bins = stairs.pools[0]?.running.length ?? 0;
+    const sum = (read: (pool: Staircase["pools"][number]) => number[]): number[] => {
+      const total = new Array<number>(bins).fill(0);
+      for (const pool of stairs.pools) read(pool).forEach((value, i) => (total[i]! += value));
+      // The last value once more, so that the picture ends where the step does.
+      return [...total, total[bins - 1] ?? 0];
+    };
+    const idle = sum((pool) => pool.idle);
+    const tail = sum((pool) => pool.tail);
+    return {
+      xs: Array.from({ length: bins + 1 }, (_, i) => (i * stairs.bin_ns) / 1e9),
+      series: [
+        {
+          label: "in flight",
+          colour: "--accent",
+          values: sum((pool) => pool.running),
+        },
+        { label: "idle: tail", colour: "--name-2", values: tail },
+        {
+          label: "idle: other",
+          colour: "--line",
+          values: idle.map((value, i) => value - tail[i]!),
+        },
+      ],
+    };
+  }, [stairs]);
+  if (shown.xs.length < 2) return null;
+  return (
+    <Chart
+      label="Slots in flight and idle over the step"
+      kind="stack"
+      height={120}
+      xs={shown.xs}
+      series={shown.series}
+      xTitle="since the step's start"
+      formatX={(x) => tickLabel(x * 1e9)}
+      formatY={number}
+    />
+  );
+}
+
+function StairTable({ stairs }: { stairs: Staircase }) {
+  const columns: Column<StairRow>[] = [
+    {
+      id: "session",
+      title: "Session",
+      value: (row) => row.session_id,
+      render: (row) => <SessionLink session={row} id={row.session_id} />,
+    },
+    since("start", "Start", stairs, (row) => row.start_ns),
+    since("end", "End", stairs, (row) => row.end_ns),
+    slotCell("Charge", (row) => row.charge_ns),
+    { id: "pool", title: "Pool", value: (row) => row.pool },
+    {
+      id: "outcome",
+      title: "Outcome",
+      value: (row) => row.outcome,
+      render: (row) => <Outcome outcome={row.outcome} />,
+    },
+  ];
+  return (
+    <Table
+      label="Sessions by end"
+      columns={columns}
+      rows={stairs.rows}
+      rowKey={(row) => row.session_id}
+      sort="-end"
+      limit={20}
+    />
+  );
+}
+
+function since(
+  id: string,
+  title: string,
+  stairs: Staircase,
+  read: (row: StairRow) => number,
+): Column<StairRow> {
+  const value = (row: StairRow): number => read(row) - stairs.start_ns;
+  return { id, title, value, render: (row) => duration(value(row)), align: "right" };
+}
+
+function Holders({ answer }: { answer: StepAnswer }) {
+  const { holders, parts } = answer;
+  if (!holders.length || parts.tail.is_broad) return null;
+  const charges = new Map(parts.tail.charges.map((one) => [one.session_id, one.charge_ns]));
+  const charge = (row: SessionRow): number => charges.get(row.span_id) ?? 0;
+  const columns: Column<SessionRow>[] = [
+    {
+      id: "session",
+      title: "Held by",
+      value: (row) => row.task_key,
+      render: (row) => <SessionLink session={row} id={row.span_id} />,
+    },
+    {
+      id: "charge",
+      title: "Charged",
+      value: charge,
+      render: (row) =>
+        `${slotSeconds(charge(row))} (${percent(charge(row) / (parts.tail.bubble_ns || 1))})`,
+      align: "right",
+      hint: "Each idle instant is shared by the sessions that were still open",
+    },
+    ranColumn,
+    {
+      id: "host",
+      title: "Host",
+      value: (row) => row.host,
+      render: (row) => <Text text={row.host} />,
+    },
+    {
+      id: "outcome",
+      title: "Outcome",
+      value: (row) => row.outcome,
+      render: (row) => <Outcome outcome={row.outcome} reason={row.reason} />,
+    },
+  ];
+  return (
+    <Table
+      label="Sessions that held the tail"
+      columns={columns}
+      rows={holders}
+      rowKey={(row) => row.span_id}
+      limit={8}
+    />
+  );
+}
+
+/** How long a session ran; one that is open has no length yet. */
+export const ranColumn: Column<SessionRow> = {
+  id: "ran",
+  title: "Ran",
+  value: (row) => (row.end_ns === null ? null : row.end_ns - row.start_ns),
+  render: (row) => (row.end_ns === null ? "still open" : duration(row.end_ns - row.start_ns)),
+  align: "right",
+};

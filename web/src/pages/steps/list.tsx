@@ -1,0 +1,157 @@
+/** The steps, one a row: how long, how unusual, and why in a few words. */
+import type { StepLine, Steps } from "../../model/answers";
+import { change, count, duration, percent, visible } from "../../model/format";
+import type { Asked } from "../../state/answer";
+import { link, navigate, param, setParams } from "../../state/route";
+import { Badge, Text } from "../../views/bits";
+import { numberCell } from "../../views/cells";
+import { Panel } from "../../views/panel";
+import { type Column, Table } from "../../views/table";
+
+export function ListPanel({ asked }: { asked: Asked<Steps> }) {
+  return (
+    <Panel
+      title="List"
+      asked={asked}
+      hint={asked.data && hint(asked.data)}
+      empty={(data) => (data.steps.length ? null : "The run records no steps yet.")}
+    >
+      {(data) => (
+        <Table
+          label="Steps"
+          columns={COLUMNS}
+          rows={data.steps}
+          rowKey={(row) => String(row.summary.step)}
+          sort={param("sort", "-step")}
+          onSort={(sort) => setParams({ sort }, { replace: true })}
+          onOpen={(row) => navigate(link("step", row.summary.step ?? ""))}
+          limit={20}
+        />
+      )}
+    </Panel>
+  );
+}
+
+function hint(data: Steps): string {
+  const shown = `${data.steps.length} of ${data.of} steps`;
+  return data.unassigned > 0
+    ? `${shown}; ${data.unassigned} sessions belong to no step (unassigned)`
+    : shown;
+}
+
+/** The first cause in few words; what limits trust is no cause. */
+function short(row: StepLine): { rule: string; sentence: string } {
+  const cause = row.verdict.findings.find((one) => one.stake_ns > 0);
+  if (cause) return { rule: cause.rule, sentence: cause.sentence };
+  return { rule: "", sentence: row.verdict.closing ?? "" };
+}
+
+function share(
+  id: string,
+  title: string,
+  value: (row: StepLine) => number,
+  hint: string,
+): Column<StepLine> {
+  return { id, title, value, render: (row) => percent(value(row)), align: "right", hint };
+}
+
+const COLUMNS: readonly Column<StepLine>[] = [
+  {
+    id: "step",
+    title: "Step",
+    value: (row) => row.summary.step,
+    render: ({ summary }) => (
+      <span class="nowrap">
+        <a href={link("step", summary.step ?? "")}>{summary.step}</a>{" "}
+        {summary.is_open && <Badge tone="warn">running</Badge>}
+      </span>
+    ),
+  },
+  {
+    id: "wall",
+    title: "Wall",
+    value: (row) => row.summary.wall_ns,
+    render: (row) => duration(row.summary.wall_ns),
+    align: "right",
+  },
+  {
+    id: "change",
+    title: "Change",
+    value: (row) => row.change,
+    render: (row) => (
+      <span class={(row.change ?? 0) >= 0.1 ? "bad nowrap" : "nowrap"}>{change(row.change)}</span>
+    ),
+    align: "right",
+    hint: "Against the median of the previous ten",
+  },
+  {
+    id: "verdict",
+    title: "Verdict",
+    value: (row) => short(row).sentence,
+    render: (row) => (
+      <span>
+        {short(row).rule && <Badge>{short(row).rule}</Badge>}{" "}
+        <Text text={short(row).sentence} max={90} />
+      </span>
+    ),
+  },
+  {
+    id: "outcomes",
+    title: "Outcomes",
+    value: (row) => row.summary.sessions,
+    render: ({ summary }) => (
+      <span title={outcomes(summary.outcomes)}>
+        {summary.outcomes["accepted"] ?? 0} of {summary.sessions}
+        {wrong(summary.outcomes) > 0 && <span class="dim">, {wrong(summary.outcomes)} failed</span>}
+      </span>
+    ),
+    hint: "Accepted of all; hover for each",
+  },
+  {
+    id: "tail",
+    title: "Tail",
+    value: (row) => row.summary.tail_wall_ns,
+    render: (row) => duration(row.summary.tail_wall_ns),
+    align: "right",
+    hint: "After 95 % of the sessions had ended",
+  },
+  share(
+    "wait",
+    "Trainer waits",
+    ({ summary }) => summary.trainer_wait_ns / (summary.wall_ns || 1),
+    "Of the wall",
+  ),
+  share(
+    "waste",
+    "Waste",
+    ({ summary }) => summary.waste_share,
+    "Of the slot time of sessions that are over",
+  ),
+  {
+    id: "lag",
+    title: "Lag p50 / max",
+    value: (row) => row.summary.lag_max,
+    render: ({ summary }) =>
+      summary.lag_max === null ? "–" : `${summary.lag_p50 ?? "–"} / ${summary.lag_max}`,
+    align: "right",
+    hint: "Versions at consume",
+  },
+  {
+    id: "tokens",
+    title: "Tokens/s",
+    value: (row) => row.summary.tokens_per_s,
+    render: (row) => count(Math.round(row.summary.tokens_per_s)),
+    align: "right",
+  },
+  numberCell("Reward", (row) => row.summary.mean_reward),
+];
+
+function outcomes(counts: Record<string, number>): string {
+  return Object.entries(counts)
+    .map(([name, value]) => `${visible(name)} ${value}`)
+    .join(", ");
+}
+
+function wrong(counts: Record<string, number>): number {
+  return (counts["failed"] ?? 0) + (counts["timeout"] ?? 0);
+}
