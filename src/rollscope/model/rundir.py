@@ -4,6 +4,7 @@ runs/<run>/
   run.json       name, creation time, schema version, tags
   log/*.rsl      one append-only log of frames per process
   payloads/*.rsl trajectory text, apart from timing
+  asked/*        touched to ask a process where its open spans hang
 """
 
 from typing import Final

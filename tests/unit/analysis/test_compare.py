@@ -91,3 +91,10 @@ def test_nothing_compared_with_nothing() -> None:
     assert compare({}, {}) == []
     (row,) = compare({"env": []}, {"env": []})
     assert (row.first.count, row.text) == (0, "no clear difference")
+
+
+def test_the_line_through_deciles_follows_a_proportional_shift() -> None:
+    before = [(f"task {i}", (i + 1) * 100) for i in range(100)]
+    after = [(task, value * 2) for task, value in before]
+    row = compare({"generate": before}, {"generate": after})[0]
+    assert row.line_ns == [2 * value for value in row.first_deciles_ns]

@@ -55,3 +55,28 @@ def test_a_step_names_the_steps_beside_it(
         answer = QUESTIONS["step"].ask(store, {"step": str(step)})
     assert isinstance(answer, StepAnswer)
     assert (answer.previous, answer.following) == around
+
+
+def test_a_selection_is_held_against_another(run: Path) -> None:
+    scope = StepScope()
+    chosen, others = parse_filter("step:1"), parse_filter("step:0")
+    with RunStore(run) as store:
+        answer = compare_selection(store, scope, chosen, against=others)
+        sizes = [len(select_sessions(store, scope, one)[0]) for one in (chosen, others)]
+    assert [answer.chosen, answer.rest] == sizes
+    assert all(row.column != "step" for row in answer.differences.rows)
+
+
+@pytest.mark.parametrize("name", ["sessions", "facets", "scatter"])
+def test_a_stretch_of_ends_narrows_what_is_listed(run: Path, name: str) -> None:
+    def count(store: RunStore, **given: str) -> int:
+        answer = QUESTIONS[name].ask(store, given)
+        return int(getattr(answer, "matched", None) or answer.points.of)  # type: ignore[attr-defined]
+
+    with RunStore(run) as store:
+        points = QUESTIONS["scatter"].ask(store).points  # type: ignore[attr-defined]
+        middle = str(points.end_ns[points.of // 3])
+        before = sum(end < int(middle) for end in points.end_ns)
+        assert count(store, ended_to_ns=middle) == before
+        assert count(store, ended_from_ns=middle) == points.of - before
+        assert count(store, filter="ran>0ms", ended_to_ns=middle) == before
