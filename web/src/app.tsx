@@ -92,7 +92,9 @@ function RunPages() {
         {asked.data && View ? (
           <View key={`${run}/${shown}/${arg}`} overview={asked.data} arg={arg} />
         ) : asked.error ? (
-          <Failure title="run" error={asked.error} />
+          <div class="page">
+            <Failure title="run" error={asked.error} />
+          </div>
         ) : (
           <Skeleton />
         )}

@@ -20,8 +20,9 @@ export function FilterBar() {
   const [isUsed, setUsed] = useState(false);
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
+    const parsed = parseFilter(given);
     setText(given);
-    setError(null);
+    setError("error" in parsed ? parsed.error : null);
   }, [given]);
   const apply = (value: string): void => {
     const parsed = parseFilter(value);

@@ -106,6 +106,7 @@ function Completeness({ overview }: { overview: Overview }) {
 function LivePill({ overview }: { overview: Overview | null }) {
   const state = linkState.value;
   if (state === "file") return <Badge>report</Badge>;
+  if (state === "refused") return null;
   if (state === "lost")
     return <Badge tone="bad">Lost the server, next try in {retryIn.value} s</Badge>;
   if (overview && !overview.is_alive) {

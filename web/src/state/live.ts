@@ -4,11 +4,11 @@
  * `nowNs` is the server's clock, so that ages and open spans grow between answers.
  */
 import { computed, effect, signal } from "@preact/signals";
-import { ServerSource } from "../model/source";
+import { ServerSource, SourceError } from "../model/source";
 import { route, runName } from "./route";
 import { source } from "./source";
 
-export type Link = "connecting" | "live" | "polling" | "lost" | "file";
+export type Link = "connecting" | "live" | "polling" | "lost" | "refused" | "file";
 
 export interface Progress {
   run: string;
@@ -98,6 +98,20 @@ function disconnect(): void {
   poller = undefined;
 }
 
+/** The stream broke: see whether the server is gone, or just does not have this run. */
+async function stumble(run: string, server: ServerSource): Promise<void> {
+  disconnect();
+  try {
+    heard(await server.ask<Progress>(run, "progress", {}));
+  } catch (error) {
+    if (error instanceof SourceError && (error.status === 404 || error.status === 401)) {
+      linkState.value = "refused";
+      return;
+    }
+  }
+  lose(run);
+}
+
 function lose(run: string): void {
   disconnect();
   linkState.value = "lost";
@@ -128,7 +142,7 @@ function connect(run: string): void {
   const hear = (): void => {
     clearTimeout(silence);
     silence = setTimeout(() => {
-      if (stream === opened) lose(run);
+      if (stream === opened) void stumble(run, server);
     }, SILENT_MS);
   };
   opened.addEventListener("alive", hear);
@@ -141,7 +155,7 @@ function connect(run: string): void {
   });
   opened.onerror = () => {
     clearTimeout(silence);
-    if (stream === opened) lose(run);
+    if (stream === opened) void stumble(run, server);
   };
 }
 

@@ -15,11 +15,12 @@ const KEY_STEP = 0.1;
 export function Minimap({ scene }: { scene: Scene }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
+    const element = canvas.current!; // the reference is gone before the effect ends
     const picture = new MinimapPicture(scene);
     const stop = effect(() => {
-      picture.paint(canvas.current!);
+      picture.paint(element);
     });
-    const release = dragWindow(canvas.current!, scene);
+    const release = dragWindow(element, scene);
     return () => {
       stop();
       release();

@@ -5,7 +5,7 @@
  * the next frame of the screen.
  */
 import { effect } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { CriticalPath, Metrics, Overview, Series } from "../model/answers";
 import { count } from "../model/format";
 import { formatRange, parseRange } from "../model/route";
@@ -114,7 +114,8 @@ function begin(overview: Overview, by: string): { scene: Scene; loader: Loader }
 
 /** Load, follow the run, and keep the window in the link. */
 function useLoading(scene: Scene, loader: Loader): void {
-  useEffect(() => {
+  // Other effects end only after the next page is painted, whose link would then be written to.
+  useLayoutEffect(() => {
     let isStarted = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const stops = [
@@ -167,15 +168,16 @@ function Lanes({ scene, path }: { scene: Scene; path: CriticalPath | null }) {
   const surface = useRef<HTMLDivElement>(null);
   const base = useRef<HTMLCanvasElement>(null);
   const overlay = useRef<HTMLCanvasElement>(null);
-  useEffect(() => {
-    const layer = new BaseLayer(base.current!, scene);
+  useLayoutEffect(() => {
+    const [below, above] = [base.current!, overlay.current!];
+    const layer = new BaseLayer(below, scene);
     const stops = [
       onNextFrame(scene, () => layer.paint()),
       onNextFrame(
         scene,
         () => {
           const segments = path ? placePath(path, scene.data.peek(), scene.baseNs) : [];
-          paintOverlay(overlay.current!, scene, segments);
+          paintOverlay(above, scene, segments);
         },
         overlayInputs,
       ),

@@ -26,13 +26,12 @@ export function Tracks({ scene, metric }: { scene: Scene; metric: Series | null 
   const height = AXIS_PX + TRACK_PX * (metric ? 2 : 1);
   const data = scene.data.value;
   const isPart = data !== null && !data.isWhole && data.far === null;
-  useEffect(
-    () =>
-      effect(() => {
-        paintTracks(canvas.current!, scene, metric, height);
-      }),
-    [scene, metric, height],
-  );
+  useEffect(() => {
+    const element = canvas.current!; // the reference is gone before the effect ends
+    return effect(() => {
+      paintTracks(element, scene, metric, height);
+    });
+  }, [scene, metric, height]);
   return (
     <div class="tl-tracks" style={{ height: `${height}px` }}>
       <div class="tl-track-names" aria-hidden="true">

@@ -8,7 +8,7 @@ import { MessagesTab } from "./messages";
 import type { Shown } from "./page";
 
 const TABS: readonly (readonly [string, string, ComponentType<Shown>])[] = [
-  ["", "Messages", MessagesTab],
+  ["messages", "Messages", MessagesTab],
   ["tools", "Tools", ToolsTab],
   ["reward", "Reward", RewardTab],
   ["attributes", "Attributes", AttributesTab],
@@ -17,7 +17,12 @@ const TABS: readonly (readonly [string, string, ComponentType<Shown>])[] = [
 ];
 
 export function Tabs(shown: Shown) {
-  const [key, title, View] = TABS.find(([one]) => one === param("tab")) ?? TABS[0]!;
+  // Of a session that hangs, or hung when its process died, the first question is where.
+  const { session, stacks } = shown.answer;
+  const hangs = stacks.length > 0 && (session.status === "open" || session.status === "lost");
+  const first = hangs ? "await" : "messages";
+  const wanted = param("tab", first);
+  const [key, title, View] = TABS.find(([one]) => one === wanted) ?? TABS[0]!;
   return (
     <section class="panel session-tabs" aria-label={title} data-panel="tabs">
       <Choice

@@ -1,5 +1,6 @@
 /** Sessions: finding them by what they have in common, by a picture, or in a long list. */
 import type { Facets, Overview } from "../../model/answers";
+import { parseFilter } from "../../model/filter";
 import { duration, plural } from "../../model/format";
 import { parseRange, type Range } from "../../model/route";
 import { useAnswer } from "../../state/answer";
@@ -20,7 +21,18 @@ const TABS = [
 /** Which sessions are meant, as questions take it. */
 export type Within = Readonly<Record<string, string | number>>;
 
-export function SessionsPage({ overview }: PageProps) {
+export function SessionsPage(props: PageProps) {
+  // The filter box says what is wrong with it.
+  if ("filter" in parseFilter(param("f"))) return <Found {...props} />;
+  return (
+    <div class="page">
+      <h1>Sessions</h1>
+      <p>Correct the filter above to see sessions.</p>
+    </div>
+  );
+}
+
+function Found({ overview }: PageProps) {
   const filter = param("f");
   const range = parseRange(param("t"));
   const within: Within = { filter, ...endedIn(overview, range) };
