@@ -30,7 +30,9 @@ class DemoCommand:
         name = time.strftime("demo-%Y%m%d-%H%M%S")
         print(f"Recording a simulated run of {args.steps} steps; this takes a few seconds.")
         sys.stdout.flush()
-        default.init(run=name, dir=args.dir, role="trainer", rank=0, stack_after_s=0.5)
+        default.init(
+            run=name, dir=args.dir, role="trainer", rank=0, stack_after_s=0.5, payloads=True
+        )
         try:
             asyncio.run(_record(args.steps, args.seed, Path(args.dir, name)))
         finally:

@@ -8,6 +8,7 @@ import time
 from random import Random
 
 import rollscope as rs
+from rollscope.cli.demo.talk import Conversation
 
 __all__ = ["RolloutWorker", "ToolError"]
 
@@ -31,12 +32,18 @@ class RolloutWorker:
         """Roll out one prompt four times and name the sessions that are worth training on."""
         async with rs.task(key, step=step), asyncio.TaskGroup() as group:
             samples = [
-                group.create_task(self._run_session(sample, version, hangs=hangs and sample == 2))
+                group.create_task(
+                    self._run_session(
+                        sample, version, Conversation(key), hangs=hangs and sample == 2
+                    )
+                )
                 for sample in range(4)
             ]
         return [ref for sample in samples if (ref := sample.result()) is not None]
 
-    async def _run_session(self, sample: int, version: int, *, hangs: bool) -> rs.SpanRef | None:
+    async def _run_session(
+        self, sample: int, version: int, talk: Conversation, *, hangs: bool
+    ) -> rs.SpanRef | None:
         submitted = time.monotonic()
         async with self._free:
             waited_s = round(time.monotonic() - submitted, 6)
@@ -45,8 +52,9 @@ class RolloutWorker:
                     sample=sample, version=version, queue_wait_s=waited_s
                 ) as session:
                     for turn in range(self._random.randint(1, 3)):
-                        await self._generate(turn)
-                        await self._use_tool(hangs=hangs)
+                        tool = self._choose_tool(hangs=hangs)
+                        await self._generate(turn, talk, tool)
+                        await self._use_tool(tool, talk)
                     with rs.phase("reward", function="judge"):
                         await self._pass_time(20, 0.5)
                     if self._random.random() < 0.2:
@@ -57,19 +65,24 @@ class RolloutWorker:
             except ToolError:
                 return None  # a failed rollout is a record, not the end of the run
 
-    async def _generate(self, turn: int) -> None:
+    def _choose_tool(self, *, hangs: bool) -> str:
+        return "browser" if hangs else self._random.choice(("python", "search"))
+
+    async def _generate(self, turn: int, talk: Conversation, tool: str) -> None:
         with rs.phase("generate", model="policy", turn=turn) as phase:
+            rs.payload("messages", talk.so_far())
             tokens = await self._pass_time(90, 0.7)
             phase.set(tokens=tokens)
+            rs.payload("completion", [talk.call(tool)])
 
-    async def _use_tool(self, *, hangs: bool) -> None:
-        tool = "browser" if hangs else self._random.choice(("python", "search"))
+    async def _use_tool(self, tool: str, talk: Conversation) -> None:
         with rs.phase("toolcall", tool=tool):
-            if hangs:
+            if tool == "browser":
                 await self._browse()
             await self._pass_time(30, 1.0)
             if self._random.random() < 0.02:
                 raise ToolError("sandbox is gone")
+            talk.answer(tool)
 
     async def _browse(self) -> None:
         await self._never.wait()

@@ -14,6 +14,9 @@ _STOPS = (
     ("Where does the time go?", ("hotspots", "--scope", "all")),
 )
 _ROADS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("view", (), "all of it in a browser"),
+    ("top", (), "the same in this terminal"),
+    ("report", ("-o", "demo.html"), "one file for a ticket"),
     ("sessions", ("--sort=-ran",), "the slowest sessions"),
     ("show", ("browse/1#2",), "the one that hangs"),
     ("phases", ("--by", "detail"), "tools and rewards at p50, p95, p99"),
