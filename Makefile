@@ -1,7 +1,7 @@
 # PYTHON=... picks the interpreter that .venv is made from; `make clean` first to change it.
 VENV := .venv
 BIN := $(VENV)/bin
-CODE := $(wildcard src tests benchmarks examples scripts/join-news scripts/take-pictures scripts/write-docs scripts/write-types)
+CODE := $(wildcard src tests benchmarks examples scripts/join-news scripts/take-pictures scripts/take-screenshots scripts/write-docs scripts/write-types)
 # node and npm of the environment, where the system has none.
 NPM := cd web && PATH="$(CURDIR)/$(BIN):$$PATH" npm
 
