@@ -46,3 +46,13 @@ def test_the_demo_leaves_a_whole_run_and_nothing_running(tmp_path: Path) -> None
     assert not any(Path(f"/proc/{pid}").exists() for pid in processes)
     last_status = {r["span_id"]: r["status"] for r in records if r["record"] == "span"}
     assert "open" not in last_status.values()
+
+
+def test_a_demo_that_is_ended_from_outside_takes_its_second_process_along(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "rollscope", "demo", "--steps", "500", "--dir", str(tmp_path)]
+    # The second process inherits the pipe: it closes when both have ended.
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as demo:
+        while len(list(tmp_path.glob("*/log/*.rsl"))) < 2:
+            assert demo.poll() is None
+        demo.terminate()
+        demo.communicate(timeout=60)
