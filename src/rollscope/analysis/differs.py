@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from rollscope.analysis.details import DetailLabels
 from rollscope.analysis.ranks import median, nearest_rank
-from rollscope.analysis.roles import role_of
 from rollscope.analysis.rows import SessionRow
 from rollscope.analysis.statistics import (
     average_ranks,
@@ -41,6 +41,7 @@ _LABELS = (str, bool)
 _NUMBERS = (int, float)
 _PLAIN = (str, int, float)
 _NO_LABEL: frozenset[str] = frozenset()
+_NO_DETAILS: Mapping[str, frozenset[str]] = {}
 _WHOLE = "session"
 """The name under which phase times may hold a session's whole time."""
 
@@ -117,7 +118,7 @@ def differences(
     rest: Sequence[SessionRow],
     *,
     excluded: Collection[str] = (),
-    details: Mapping[int, Iterable[tuple[str, str]]] | None = None,
+    details: DetailLabels | None = None,
     phase_ns: Mapping[int, Mapping[str, int]] | None = None,
 ) -> Differences:
     """Find the attributes in which the chosen sessions stand out from the rest.
@@ -126,7 +127,7 @@ def differences(
         chosen: The sessions asked about.
         rest: The other sessions of the same scope.
         excluded: Attributes and phases that they were chosen by.
-        details: What the phases of each session were of: pairs of phase and detail, by session.
+        details: What the phases of each session were of, as `detail_labels` gives it.
         phase_ns: The union of each phase, by session and phase.
     """
     is_enough = len(chosen) >= _NEEDED_CHOSEN and len(rest) >= _NEEDED_REST
@@ -156,9 +157,7 @@ def differences(
     )
 
 
-def _columns(
-    sessions: Sequence[SessionRow], details: Mapping[int, Iterable[tuple[str, str]]]
-) -> list[_Column]:
+def _columns(sessions: Sequence[SessionRow], details: DetailLabels) -> list[_Column]:
     columns = [
         _label_column("host", [row.host or None for row in sessions]),
         _label_column("pool", [row.pool or None for row in sessions]),
@@ -190,18 +189,10 @@ def _label_column(name: str, values: Iterable[str | float | None]) -> _Column:
     return _Column(name, labels=[sets.get(value, _NO_LABEL) for value in given])
 
 
-def _detail_columns(
-    sessions: Sequence[SessionRow], details: Mapping[int, Iterable[tuple[str, str]]]
-) -> list[_Column]:
-    """Make a column of each role, or phase without one, that a detail is recorded of."""
-    found: list[dict[str, set[str]]] = []
-    for session in sessions:
-        of_session: dict[str, set[str]] = {}
-        for phase, detail in details.get(session.span_id, ()):
-            of_session.setdefault(role_of(phase) or phase, set()).add(detail)
-        found.append(of_session)
+def _detail_columns(sessions: Sequence[SessionRow], details: DetailLabels) -> list[_Column]:
+    found = [details.get(session.span_id, _NO_DETAILS) for session in sessions]
     names = sorted({name for of_session in found for name in of_session})
-    return [_Column(name, [frozenset(row.get(name, ())) for row in found]) for name in names]
+    return [_Column(name, [row.get(name, _NO_LABEL) for row in found]) for name in names]
 
 
 # Any: what users attach to a session may be of any type.

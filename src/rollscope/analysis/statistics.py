@@ -1,4 +1,4 @@
-"""The few tests and robust estimates that comparisons rest on, in plain Python.
+"""The few tests and robust estimates that comparisons rest on.
 
 Nothing here assumes a normal distribution: durations are skewed, and their outliers are the point.
 
@@ -9,8 +9,7 @@ task, and a median no sorting.
 """
 
 import math
-from bisect import bisect_left, bisect_right
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from itertools import accumulate, groupby
 from operator import itemgetter
@@ -19,6 +18,7 @@ from statistics import median
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from rollscope.analysis.ranks import nearest_rank, rank_of
 
@@ -75,13 +75,11 @@ def cliffs_delta(first: Sequence[float], second: Sequence[float]) -> float:
     """
     if not first or not second:
         return 0.0
-    ordered = sorted(second)
-    count = len(ordered)
-    balance = sum(
-        times * (bisect_left(ordered, value) - (count - bisect_right(ordered, value)))
-        for value, times in Counter(first).items()
-    )
-    return balance / (len(first) * count)
+    values, ordered = np.asarray(first), np.sort(np.asarray(second))
+    below = np.searchsorted(ordered, values, "left").sum()
+    not_above = np.searchsorted(ordered, values, "right").sum()
+    count = len(first) * len(second)
+    return (int(below) + int(not_above) - count) / count
 
 
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
@@ -95,8 +93,8 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
     if not n or not m:
         return 1.0
     total = n + m
-    ties = Counter((*first, *second)).values()
-    tied = sum(count**3 - count for count in ties)
+    _, ties = np.unique(np.concatenate([np.asarray(first), np.asarray(second)]), return_counts=True)
+    tied = sum(count**3 - count for count in ties[ties > 1].tolist())
     variance = n * m / 12 * ((total + 1) - tied / (total * (total - 1)))
     if variance <= 0:
         return 1.0
@@ -179,8 +177,11 @@ def mad(values: Sequence[float]) -> float:
 
 def average_ranks(values: Sequence[float]) -> list[float]:
     """Give the rank of each value from 1; equal ones share the mean of their ranks."""
-    ordered = sorted(values)
-    return [(bisect_left(ordered, v) + 1 + bisect_right(ordered, v)) / 2 for v in values]
+    given = np.asarray(values)
+    ordered = np.sort(given)
+    before = np.searchsorted(ordered, given, "left")
+    found: list[float] = ((before + 1 + np.searchsorted(ordered, given, "right")) / 2).tolist()
+    return found
 
 
 class MedianDifference(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from rollscope.analysis.compare import PhaseComparison, compare
+from rollscope.analysis.details import DetailLabels, detail_labels
 from rollscope.analysis.differs import Differences, differences
 from rollscope.analysis.filters import Comparison as Condition
 from rollscope.analysis.filters import Filter, Not
@@ -15,6 +16,7 @@ from rollscope.answers.phases import in_scope, phase_unions
 from rollscope.answers.rows import MAYBE_CHARGED, add_tokens, session_attrs, session_rows
 from rollscope.answers.scope import StepScope
 from rollscope.answers.sessions import matching_sessions
+from rollscope.answers.sharing import shared
 from rollscope.answers.source import Source
 from rollscope.store.dialect import Value
 
@@ -92,17 +94,31 @@ def select_sessions(
     source: Source, scope: StepScope, expression: Filter
 ) -> tuple[list[SessionRow], list[SessionRow]]:
     """Divide the sessions of a scope into those that a filter holds for, and the rest."""
+    sessions = shared(source, ("sessions", scope), lambda: _everyone(source, scope))
+    chosen = _held_for(source, scope, expression)
+    return (
+        [one for one in sessions if one.span_id in chosen],
+        [one for one in sessions if one.span_id not in chosen],
+    )
+
+
+def _everyone(source: Source, scope: StepScope) -> list[SessionRow]:
     where, values = _charged(scope)
     among = None if scope.is_all else MAYBE_CHARGED
     sessions = session_rows(source, where, among=among, **values)
     add_tokens(source, sessions)
     session_attrs(source, sessions)
+    return sessions
+
+
+def _held_for(source: Source, scope: StepScope, expression: Filter) -> set[int]:
+    """Give the ids of the sessions that a filter holds for."""
+    where, values = _charged(scope)
     condition = to_condition(expression, source.dialect, source.now_ns)
-    chosen = {one.span_id for one in matching_sessions(source, where, values, condition)}
-    return (
-        [one for one in sessions if one.span_id in chosen],
-        [one for one in sessions if one.span_id not in chosen],
-    )
+    if condition.rest.terms:  # they have to be looked at one by one
+        return {one.span_id for one in matching_sessions(source, where, values, condition)}
+    sql = f"SELECT session_id FROM sessions WHERE {where} AND {condition.sql}"
+    return set(source.query(sql, **values, **condition.values)["session_id"].to_pylist())
 
 
 def _charged(scope: StepScope) -> tuple[str, dict[str, Value]]:
@@ -138,8 +154,8 @@ def compare_selection(
         rest = [one for one in rest if one.span_id in others]
         fields |= _fields_of(against)
     everyone = [*chosen, *rest]
-    unions = phase_unions(source, [one.span_id for one in everyone], everyone)
-    details = _details(source, scope)
+    unions = phase_unions(source, everyone)
+    details = shared(source, ("details", scope), lambda: _details(source, scope))
     return Selection(
         chosen=len(chosen),
         rest=len(rest),
@@ -172,13 +188,9 @@ def _of(sessions: list[SessionRow], unions: Mapping[int, Mapping[str, int]]) -> 
     return lengths
 
 
-def _details(source: Source, scope: StepScope) -> dict[int, set[tuple[str, str]]]:
+def _details(source: Source, scope: StepScope) -> DetailLabels:
     where, values = in_scope(source, scope, "session_id")
     sql = f"""
         SELECT DISTINCT session_id, name, detail FROM phases
         WHERE detail IS NOT NULL AND session_id IS NOT NULL AND {where}"""
-    found: dict[int, set[tuple[str, str]]] = {}
-    columns = source.query(sql, **values).to_pydict()
-    for session_id, name, detail in zip(*columns.values(), strict=True):
-        found.setdefault(session_id, set()).add((name, detail))
-    return found
+    return detail_labels(zip(*source.query(sql, **values).to_pydict().values(), strict=True))

@@ -16,6 +16,7 @@ from rollscope.answers.rows import (
     add_tokens,
     bound_ids,
     charged_extent,
+    charged_sessions,
     event_rows,
     extent,
     in_batches,
@@ -28,7 +29,6 @@ from rollscope.answers.rows import (
 )
 from rollscope.answers.source import Source, fetch
 from rollscope.store.dialect import Value
-from rollscope.store.views import sessions_among
 
 __all__ = ["SessionSpans", "gather_steps", "step_spans", "trainer_spans"]
 
@@ -221,7 +221,7 @@ def _phase_totals(source: Source, first: int, last: int) -> dict[int | None, lis
             sum(CASE WHEN p.status = 'error' THEN 1 ELSE 0 END) AS errors
         FROM phases AS p JOIN (
             SELECT session_id, charged_step
-            FROM ({sessions_among(source.dialect, MAYBE_CHARGED)}) AS maybe
+            FROM ({charged_sessions(source)}) AS maybe
             WHERE charged_step BETWEEN $first AND $last
         ) AS s ON p.session_id = s.session_id
         WHERE p.end_ns IS NOT NULL AND p.status <> 'lost'

@@ -1,27 +1,34 @@
 """How long phases take: by name, tool, task family or worker; queueing apart from service."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
 
-from rollscope.analysis.intervals import Interval, union_ns
 from rollscope.analysis.ranks import NEEDED_FOR_P95, NEEDED_FOR_P99
 from rollscope.analysis.rows import SessionRow
 from rollscope.answers.rows import (
-    MAYBE_CHARGED,
     bound_ids,
     charged_extent,
+    charged_sessions,
     extent,
     in_batches,
     one_of,
 )
 from rollscope.answers.scope import StepScope
+from rollscope.answers.sharing import shared
 from rollscope.answers.source import Source, fetch
 from rollscope.store.dialect import Value
-from rollscope.store.views import sessions_among
 
-__all__ = ["ErrorKind", "Grouping", "PhaseLine", "Phases", "in_scope", "phase_unions", "phases"]
+__all__ = [
+    "ErrorKind",
+    "Grouping",
+    "PhaseLine",
+    "Phases",
+    "in_scope",
+    "phase_unions",
+    "phases",
+]
 
 Grouping = Literal["name", "detail", "family", "worker"]
 
@@ -94,7 +101,7 @@ def in_scope(source: Source, scope: StepScope, session_id: str) -> tuple[str, di
     if scope.first is None or scope.last is None:
         return "TRUE", {}
     chosen = f"""
-        SELECT session_id FROM ({sessions_among(source.dialect, MAYBE_CHARGED)}) AS scoped
+        SELECT session_id FROM ({charged_sessions(source)}) AS scoped
         WHERE charged_step BETWEEN $first AND $last"""
     table, dot, _ = session_id.rpartition(".")
     low, high = charged_extent(source, scope.first, scope.last)
@@ -173,25 +180,39 @@ def _error_kinds(source: Source, scope: StepScope) -> list[ErrorKind]:
     return fetch(source, ErrorKind, sql, **values)
 
 
-def phase_unions(
-    source: Source, session_ids: Sequence[int], sessions: Sequence[SessionRow]
-) -> Mapping[int, dict[str, int]]:
+def phase_unions(source: Source, sessions: Sequence[SessionRow]) -> Mapping[int, Mapping[str, int]]:
     """Give for each session how long its phases took, by name; overlaps count once."""
-    if not session_ids:
-        return {}
-    now_ns = source.now_ns
+    key = "unions", frozenset(one.span_id for one in sessions)
+    return shared(source, key, lambda: _unions(source, sessions)) if sessions else {}
+
+
+def _unions(source: Source, sessions: Sequence[SessionRow]) -> dict[int, dict[str, int]]:
     low, high = extent(source, sessions)
-    intervals: dict[tuple[int, str], list[Interval]] = {}
-    for ids in in_batches(session_ids):
+    unions: dict[int, dict[str, int]] = {}
+    for ids in in_batches([one.span_id for one in sessions]):
         sql = f"""
             SELECT session_id, name, start_ns, coalesce(end_ns, $now) AS end_ns FROM phases
             WHERE {one_of(source, "session_id")}
-                AND recorded_start_ns BETWEEN $low AND $high"""
+                AND recorded_start_ns BETWEEN $low AND $high
+            ORDER BY session_id, name, start_ns"""
         values = bound_ids(ids)
-        columns = source.query(sql, **values, now=now_ns, low=low, high=high).to_pydict()
-        for session_id, name, start, end in zip(*columns.values(), strict=True):
-            intervals.setdefault((session_id, name), []).append((start, end))
-    unions: dict[int, dict[str, int]] = {}
-    for (session_id, name), times in intervals.items():
-        unions.setdefault(session_id, {})[name] = union_ns(times)
+        columns = source.query(sql, **values, now=source.now_ns, low=low, high=high).to_pydict()
+        _add_unions(zip(*columns.values(), strict=True), unions)
     return unions
+
+
+def _add_unions(
+    rows: Iterable[tuple[int, str, int, int]], unions: dict[int, dict[str, int]]
+) -> None:
+    """Add up times that come by session, name and start."""
+    last: tuple[int, str] | None = None
+    covered_ns = 0
+    for session_id, name, start_ns, end_ns in rows:
+        if last != (session_id, name):
+            last = session_id, name
+            covered_ns = start_ns
+            of_session = unions.setdefault(session_id, {})
+            of_session[name] = 0
+        if end_ns > (free_ns := max(start_ns, covered_ns)):
+            of_session[name] += end_ns - free_ns
+            covered_ns = end_ns

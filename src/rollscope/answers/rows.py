@@ -19,6 +19,7 @@ __all__ = [
     "add_tokens",
     "bound_ids",
     "charged_extent",
+    "charged_sessions",
     "event_rows",
     "extent",
     "in_batches",
@@ -171,6 +172,13 @@ def charged_extent(source: Source, first: int, last: int) -> tuple[int, int]:
     row = source.query(sql, first=first, last=last, now=source.now_ns).to_pylist()[0]
     slack_ns = _SLACK_NS + most_moved(source)
     return (row["low"] or 0) - slack_ns, (row["high"] or 0) + slack_ns
+
+
+def charged_sessions(source: Source) -> str:
+    """Give the query for sessions that come into question for the steps `$first` to `$last`."""
+    if source.dialect.has_sessions:
+        return "SELECT * FROM sessions"
+    return sessions_among(source.dialect, MAYBE_CHARGED)
 
 
 def most_moved(source: Source) -> int:

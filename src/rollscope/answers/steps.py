@@ -201,9 +201,7 @@ def one_step(source: Source, number: int) -> StepAnswer:
             stalls=loop_stalls(source, facts.start_ns, facts.end_ns),
         ),
         parts=parts,
-        staleness=staleness(
-            facts.sessions, facts.events, phase_unions(source, list(by_id), facts.sessions)
-        ),
+        staleness=staleness(facts.sessions, facts.events, phase_unions(source, facts.sessions)),
         what_if=replay_step(facts),
         eta=step_eta(source, facts, earlier)[0] if facts.span.end_ns is None else None,
         holders=[by_id[one] for one in parts.tail.holders if one in by_id],

@@ -34,7 +34,7 @@ class Answers:
         self._store = store
         self._names = names
         self._asked: dict[tuple[str, tuple[tuple[str, str], ...]], Any] = {}
-        table = names.rename(msgspec.json.decode(encode_answer(lines)))
+        table = _table(lines, names)
         ids = [line["row"]["span_id"] for line in table]
         self._compact = Compactor(KnownSessions(ids, table), unit_ns)
         self.sessions: Final = Compactor(unit_ns=unit_ns).write(_without_ends(table))
@@ -84,6 +84,16 @@ class Answers:
 
     def _json(self, answer: msgspec.Struct) -> Any:  # noqa: ANN401
         return self._names.rename(msgspec.json.decode(encode_answer(answer)))
+
+
+def _table(lines: list[SessionLine], names: ShortIds) -> list[dict[str, Any]]:
+    """Give lines as `encode_answer` would, which looks at every field of every line for ids."""
+    table: list[dict[str, Any]] = msgspec.json.decode(msgspec.json.encode(lines))
+    for line in table:
+        row = line["row"]
+        row["span_id"] = names.name(row["span_id"])
+        row["process"] = span_hex(row["process"])
+    return table
 
 
 def _without_ends(table: list[dict[str, Any]]) -> list[dict[str, Any]]:

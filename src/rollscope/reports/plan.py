@@ -70,9 +70,10 @@ def about_run(scope: StepScope, steps: Sequence[int]) -> Iterator[Asked]:
 
 
 def _about_last(name: str, scope: StepScope, count: int) -> Iterator[Asked]:
-    for number, last in enumerate(_LAST):
-        # A longer list of the same steps is the same list.
-        of = last if number == 0 or count > int(_LAST[number - 1]) else _LAST[0]
+    """Ask for the longest list first: the others consist of steps that are judged by then."""
+    for last in reversed(_LAST):
+        # A list that is longer than there are steps is the same list.
+        of = next((one for one in _LAST if count <= int(one) <= int(last)), last)
         truly = {"last": of} if scope.is_all else {"scope": scope.text, "last": _LAST[-1]}
         yield Asked(name, {"last": last}, truly)
 

@@ -62,10 +62,16 @@ def _line(row: SessionRow, phases: _Phases, lag: int | None, now_ns: int) -> Ses
     return SessionLine(
         row=row,
         ran_ns=total_ns,
-        phases={name: union_ns(times) for name, times in phases.items()},
+        phases={name: _together(times) for name, times in phases.items()},
         other_ns=total_ns - covered_ns,
         lag=lag,
     )
+
+
+def _together(times: list[Interval]) -> int:
+    if len(times) == 1:  # as most are
+        return times[0][1] - times[0][0]
+    return union_ns(times)
 
 
 def _cut(phases: _Phases, low_ns: int, high_ns: int) -> Iterator[Interval]:

@@ -1,5 +1,6 @@
 """Makes a report of a run, and puts it where it is wanted, whole or not at all."""
 
+import gc
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import msgspec
 
 from rollscope.answers.scope import StepScope, known_steps, resolve_scope
 from rollscope.answers.sessions import SessionLine
+from rollscope.answers.sharing import sharing
 from rollscope.errors import CommandError
 from rollscope.reports.blocks import Blocks
 from rollscope.reports.choices import MANY_SPANS, MOST_SPANS, ROUNDED_NS, ReportChoices
@@ -33,6 +35,7 @@ Progress = Callable[[int, int], None]
 _MOST_STEPS: Final = 100
 """That are told of in full, the latest; more make a file that nobody can send."""
 _PER_BLOCK: Final = 24
+_YOUNG_OBJECTS: Final = 200_000
 
 
 class Written(msgspec.Struct, kw_only=True):
@@ -78,7 +81,7 @@ def write_report(
     choices = choices or ReportChoices()
     shell = read_shell()
     scope = _scope(store, choices.scope, window)
-    with _replacing(target) as file:
+    with _replacing(target) as file, store.held(), sharing(), _rare_collections():
         file.write(shell.before)
         blocks = Blocks(file)
         report = _Report(store, scope, choices, window, progress or (lambda *_: None))
@@ -251,6 +254,18 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for garbage less often: every look goes over the lists of sessions, which stay."""
+    usual = gc.get_threshold()
+    if usual[0]:
+        gc.set_threshold(max(usual[0], _YOUNG_OBJECTS), *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 def _umask() -> int:

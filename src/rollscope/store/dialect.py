@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from rollscope.errors import QueryError
 
-__all__ = ["CLICKHOUSE", "DUCKDB", "Dialect", "bind_clickhouse", "clickhouse_text"]
+__all__ = ["CLICKHOUSE", "DUCKDB", "HELD_DUCKDB", "Dialect", "bind_clickhouse", "clickhouse_text"]
 
 Value = int | float | str | bool | list[int] | list[str]
 
@@ -22,6 +22,8 @@ class Dialect(Protocol):
     """How one engine spells what the other spells differently."""
 
     name: str
+    has_sessions: bool
+    """Whether sessions lie ready, so that reading all of them costs no more than reading some."""
 
     def rank(self, value: str, percent: int) -> str:
         """Give the percentile of a column by nearest rank; null values do not count."""
@@ -44,6 +46,9 @@ _USUAL_RANKS: Final = (50, 90, 95, 99)
 
 class _DuckDB:
     name = "duckdb"
+
+    def __init__(self, *, has_sessions: bool = False) -> None:
+        self.has_sessions = has_sessions
 
     def rank(self, value: str, percent: int) -> str:
         if percent not in _USUAL_RANKS:
@@ -69,6 +74,7 @@ class _DuckDB:
 
 class _ClickHouse:
     name = "clickhouse"
+    has_sessions = False
 
     def rank(self, value: str, percent: int) -> str:
         # quantileExact takes the next higher rank where the rank is a whole number. A level that is
@@ -96,6 +102,7 @@ class _ClickHouse:
 
 
 DUCKDB: Final[Dialect] = _DuckDB()
+HELD_DUCKDB: Final[Dialect] = _DuckDB(has_sessions=True)
 CLICKHOUSE: Final[Dialect] = _ClickHouse()
 
 _PARAMETER: Final = re.compile(r"\$([a-z_][a-z0-9_]*)")

@@ -4,7 +4,8 @@ import os
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -15,6 +16,7 @@ import pyarrow as pa
 from rollscope.errors import QueryError, StoreError
 from rollscope.store.clocks import Offset
 from rollscope.store.dialect import DUCKDB, Dialect, Value
+from rollscope.store.holding import Holding
 from rollscope.store.processes import drop_table, process_table
 from rollscope.store.schema import TABLES
 from rollscope.store.sealer import Progress, Sealer, find_shelf
@@ -64,6 +66,7 @@ class RunStore:
         if threads is not None:
             self._run(f"SET threads = {int(threads)}")
         self._viewed: tuple[object, ...] = ()
+        self._holding: Holding | None = None
         self.offsets: dict[str, Offset] = {}
         self.refresh(progress)
 
@@ -99,6 +102,7 @@ class RunStore:
     def refresh(self, progress: Progress | None = None) -> bool:
         """Take in what was added; say whether there was anything."""
         with self._lock:
+            self._release()
             found = self._sealer.poll(progress)
             self.now_ns = self._fixed_now_ns or time.time_ns()
             self._show()
@@ -107,14 +111,33 @@ class RunStore:
     def seal(self) -> bool:
         """Write what is in memory to disk; False if that is not possible now."""
         with self._lock:
+            self._release()
             done = self._sealer.seal()
             self._sealer.poll()  # another reader may have been faster, and ours start anew
             self._show()
             return done
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the run as it is now in memory, for many questions; until the next refresh."""
+        with self._lock:
+            self._holding = self._holding or Holding(self._connection, self._moved_processes())
+            self.dialect = self._holding.dialect
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._release()
+
+    def _release(self) -> None:
+        if self._holding is not None:
+            self._holding.release()
+            self._holding, self.dialect = None, DUCKDB
+
     def interrupt(self) -> None:
         """Stop the query that is running, if there is one; from another thread."""
-        self._connection.interrupt()
+        with suppress(duckdb.ConnectionException):  # it is closed already
+            self._connection.interrupt()
 
     def query(self, sql: str, **values: Value) -> pa.Table:
         """Run a query of ours over the views.
@@ -140,7 +163,13 @@ class RunStore:
                 return self._ask(sql, values)
 
     def _ask(self, sql: str, values: dict[str, Value]) -> pa.Table:
-        return _narrow(self._connection.sql(sql, params=values or None).to_arrow_table())
+        known = self._holding.get(sql, values) if self._holding else None
+        if known is not None:
+            return known
+        found = _narrow(self._connection.sql(sql, params=values or None).to_arrow_table())
+        if self._holding:
+            self._holding.put(sql, values, found)
+        return found
 
     def _run(self, sql: str, values: dict[str, Value] | None = None) -> duckdb.DuckDBPyConnection:
         return self._connection.execute(sql, values or None)

@@ -113,6 +113,9 @@ def sessions_among(dialect: Dialect, chosen: str | Among) -> str:
         chosen: A query of ours that gives their ids as `span_id`, or what gives the condition on
             a column that an id in it is one of theirs.
     """
+    if dialect.has_sessions:
+        is_one = f"session_id IN ({chosen})" if isinstance(chosen, str) else chosen("session_id")
+        return f"SELECT * FROM sessions WHERE {is_one}"
     if not isinstance(chosen, str):
         return _sessions(dialect, {}, chosen)
     sessions = _sessions(dialect, {}, lambda column: f"{column} IN (SELECT span_id FROM picked)")

@@ -1,5 +1,6 @@
 """What is different about some sessions."""
 
+from rollscope.analysis.details import detail_labels
 from rollscope.analysis.differs import differences
 from rollscope.analysis.rows import SessionRow
 
@@ -131,10 +132,10 @@ def test_two_sides_of_one_split_fold_into_one() -> None:
 
 def test_tools_and_environments_come_from_the_phases() -> None:
     chosen, rest = _groups()
-    details = {row.span_id: [("toolcall", "browser"), ("toolcall", "shell")] for row in chosen}
-    details.update({row.span_id: [("tool", "shell")] for row in rest})
+    details = [(row.span_id, "toolcall", tool) for row in chosen for tool in ("browser", "shell")]
+    details += [(row.span_id, "tool", "shell") for row in rest]
 
-    (row,) = differences(chosen, rest, details=details).rows
+    (row,) = differences(chosen, rest, details=detail_labels(details)).rows
 
     assert (row.column, row.value, row.effect) == ("tool", "browser", 1.0)
 
