@@ -8,11 +8,14 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rollscope.cli.main import main
+from rollscope.testing.generate import generate_run
+from rollscope.testing.shape import RunShape
 from tests.integration.support import PATIENCE_S, Lab, eventually
 
 if TYPE_CHECKING:
@@ -66,6 +69,28 @@ def test_streams_of_events_do_not_keep_a_viewer_from_ending(lab: Lab) -> None:
         assert stream.readline() == b"retry: 2000\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_answers_on_their_way_do_not_keep_a_viewer_from_ending(
+    lab: Lab, number: signal.Signals
+) -> None:
+    generate_run(lab.run, RunShape.sized(20_000))
+    process, address = start_view(lab, lab.run, "--no-token")
+    host = address.removeprefix("http://").rstrip("/")
+    paths = [f"answer/steps?last={last}" for last in range(20, 50)]  # for several seconds
+    with ExitStack() as stack:
+        for path in ("tile?by=task", "frame?mode=packed", *paths):
+            asking = stack.enter_context(socket.create_connection(host.split(":")))
+            request = f"GET /api/v1/run/run/{path} HTTP/1.1\r\nHost: {host}"
+            asking.sendall(f"{request}\r\n\r\n".encode())
+        assert status_of(address, "api/v1/runs") == 200  # so those before it are being answered
+
+        process.send_signal(number)
+
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, err) == (0, "")
+    assert "Traceback" not in out
 
 
 @pytest.mark.parametrize(

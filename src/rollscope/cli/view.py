@@ -77,9 +77,12 @@ class ViewCommand:
         if args.until is not None:
             _drop_inherited()
         check_extra("starlette", "uvicorn")
-        from rollscope.server.access import is_loopback
-        from rollscope.server.lifetime import run_ended
-        from rollscope.server.serving import bind, run_server
+        from rollscope.server.lean import without_pandas
+
+        with without_pandas():
+            from rollscope.server.access import is_loopback
+            from rollscope.server.lifetime import run_ended
+            from rollscope.server.serving import bind, run_server
 
         if args.no_token and not is_loopback(args.host):
             raise CommandError(

@@ -5,12 +5,17 @@ for a file that is not there takes the writer thread two microseconds, ten to tw
 """
 
 import os
+import time
 from typing import Final
 
 __all__ = ["ASK_DIR", "StackRequests", "ask_path"]
 
 ASK_DIR: Final = "asked"
 """Folder of the run directory with one file per process that was ever asked."""
+
+
+_MORE_COME_S: Final = 300.0
+"""Who has asked once sits before a page, and is likely to ask again."""
 
 
 def ask_path(run: str, process: bytes) -> str:
@@ -25,6 +30,7 @@ class StackRequests:
         """Look at a file; None if there is no run directory to be asked in."""
         self._path = path
         self._seen_ns = 0
+        self._came_s: float | None = None
 
     def came(self) -> bool:
         """Say whether somebody has asked since the last look."""
@@ -35,5 +41,11 @@ class StackRequests:
         except OSError:
             return False
         is_new = touched_ns != self._seen_ns
-        self._seen_ns = touched_ns
+        if is_new:
+            self._seen_ns = touched_ns
+            self._came_s = time.monotonic()
         return is_new
+
+    def are_expected(self) -> bool:
+        """Say whether somebody has asked lately, who should not have to wait for the next time."""
+        return self._came_s is not None and time.monotonic() - self._came_s < _MORE_COME_S

@@ -184,7 +184,7 @@ class Recorder:
         """Wait for the next tick or a wake-up; hand signals that came to whoever listens."""
         if self._is_busy:
             tick_s = min(_BUSY_TICK_S, self._tick_s)
-        elif self.buffers.rows or self.buffers.hosted:
+        elif self.buffers.rows or self.buffers.hosted or self._asked.are_expected():
             tick_s = self._tick_s
         else:
             left_s = (due_ns - self.clock.mono_ns()) * 1e-9

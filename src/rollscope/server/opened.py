@@ -10,8 +10,9 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -21,12 +22,14 @@ from rollscope.server.failures import Failure
 from rollscope.server.progress import Headway, RunProgress, first_seq
 from rollscope.store.embedded import RunStore
 
-__all__ = ["LIMIT_S", "OpenRun"]
+__all__ = ["LIMIT_S", "THREAD_PREFIX", "OpenRun"]
 
 T = TypeVar("T")
 
 LIMIT_S: Final = 30.0
 """How long one question may take."""
+THREAD_PREFIX: Final = "rollscope-"
+"""How threads are named that work for a run."""
 _EVERY_S: Final = 0.25
 _EVERY_OVER_S: Final = 2.0
 """Runs that are over seldom change, though one may be gone on with."""
@@ -72,16 +75,15 @@ class OpenRun:
         """How much of its logs has been taken in, until all has."""
         self.extras: dict[object, Any] = {}
         """What is kept along with the store until that is closed."""
-        self.still = threading.Lock()
-        """Who holds it finds the store standing still, for longer than one question takes."""
         self.store: Future[RunStore] = Future()
         """Comes when the run is open; for those who only query it, which any thread may."""
         self._tell = tell
         self._threads = threads
         self._refreshed_s = 0.0
         self._is_closed = False
+        self._still = threading.Lock()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name=f"rollscope-run-{name}")
+        self._thread = threading.Thread(target=self._work, name=f"{THREAD_PREFIX}run-{name}")
         self._thread.daemon = True
         self._thread.start()
 
@@ -91,8 +93,7 @@ class OpenRun:
         Raises:
             Failure: It takes too long; the message says what to do.
         """
-        if self._is_closed:
-            raise Failure(503, "The run was closed meanwhile.", "Ask again.")
+        self._check_open()
         self.asked_s = time.monotonic()
         future: Future[T] = Future()
         self._jobs.put((future, job, limit_s))
@@ -100,6 +101,21 @@ class OpenRun:
             return await asyncio.wait_for(asyncio.wrap_future(future), limit_s + 1)
         except TimeoutError:
             raise self._too_long(limit_s) from None
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """Let nothing be taken in or closed while the block runs, which may take long.
+
+        Raises:
+            Failure: The run was closed, maybe while this waited.
+        """
+        with self._still:
+            self._check_open()
+            yield
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise Failure(503, "The run was closed meanwhile.", "Ask again.")
 
     def moment(self) -> Moment:
         """Say how far it has come, and whether it goes on."""
@@ -162,8 +178,9 @@ class OpenRun:
             except Exception as error:
                 _log.exception("following the run %r failed", self.name)
                 self._fail_all(error)
-            # Held for good: nobody may begin to read what is about to be closed.
-            self.still.acquire(timeout=_LET_FINISH_S)
+            # Who comes later finds the run closed; who reads it whole may finish.
+            if self._still.acquire(timeout=_LET_FINISH_S):
+                self._still.release()
             self.extras.clear()
 
     def _note_read(self, done: int, total: int) -> None:
@@ -194,11 +211,11 @@ class OpenRun:
 
     def _refresh(self, store: RunStore, headway: Headway) -> None:
         """Take in what was added, unless somebody needs the store to stand still."""
-        if self.still.acquire(blocking=False):
+        if self._still.acquire(blocking=False):
             try:
                 self._take_in(store, headway)
             finally:
-                self.still.release()
+                self._still.release()
         self._refreshed_s = time.monotonic()
 
     def _take_in(self, store: RunStore, headway: Headway) -> None:

@@ -14,7 +14,8 @@ from rollscope.store.upkeep import is_over
 __all__ = ["Headway", "RunProgress", "first_seq"]
 
 _EPOCH_S: Final = 1_700_000_000
-_COUNTS_PER_BOOT: Final = 2**20
+_BOOTS_PER_S: Final = 64
+_COUNTS_PER_BOOT: Final = 2**16
 
 
 class RunProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +37,7 @@ def first_seq() -> int:
     Seconds take the upper bits, so that a page that was left open over a restart names a number
     that this server never gave, and JavaScript still keeps the whole number.
     """
-    return int((time.time() - _EPOCH_S) * 4) * _COUNTS_PER_BOOT
+    return int((time.time() - _EPOCH_S) * _BOOTS_PER_S) * _COUNTS_PER_BOOT
 
 
 class Headway:

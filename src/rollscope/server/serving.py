@@ -3,9 +3,11 @@
 import asyncio
 import getpass
 import logging
+import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -19,11 +21,14 @@ from rollscope.server.access import Access, is_loopback
 from rollscope.server.app import make_app
 from rollscope.server.hub import Hub
 from rollscope.server.library import Library
+from rollscope.server.opened import THREAD_PREFIX
 
 __all__ = ["DEFAULT_PORT", "Served", "address_lines", "bind", "run_server", "serving"]
 
 DEFAULT_PORT: Final = 7077
-_GRACE_S: Final = 2
+_GRACE_S: Final = 1
+_LEAVE_S: Final = 1.7
+"""How long threads amid an answer, which nobody waits for any more, may keep the process."""
 _BACKLOG: Final = 128
 
 
@@ -159,8 +164,15 @@ def run_server(
         until: Ends the server when it returns.
     """
     _log_faults()
+    leaving = threading.Timer(_LEAVE_S, os._exit, (0,))
+    leaving.daemon = True
     with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(place, access, listening, is_single, when_up, until))
+        asyncio.run(_serve(place, access, listening, is_single, when_up, until, leaving.start))
+    # The interpreter must not be taken down under a thread that is inside a library.
+    for thread in threading.enumerate():
+        if thread.name.startswith(THREAD_PREFIX):
+            thread.join()
+    leaving.cancel()
 
 
 async def _serve(
@@ -170,6 +182,7 @@ async def _serve(
     is_single: bool,
     when_up: Callable[[], None],
     until: Callable[[], Awaitable[None]] | None,
+    when_stopping: Callable[[], None],
 ) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
@@ -184,6 +197,9 @@ async def _serve(
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for each in waits:
             each.cancel()
+        # Answers that are now broken off are no faults.
+        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+        when_stopping()
 
 
 def _log_faults() -> None:

@@ -14,6 +14,8 @@ import msgspec
 
 from rollscope.answers.session import StackDetail
 from rollscope.instrument.asking import ask_path
+from rollscope.model.batch import Batch
+from rollscope.server.loggrowth import LogGrowth
 from rollscope.server.opened import OpenRun
 from rollscope.store.dialect import Value
 from rollscope.store.embedded import RunStore
@@ -23,7 +25,7 @@ __all__ = ["HangingLine", "StackAnswer", "take_stacks"]
 _PATIENCE_S: Final = 1.5
 _OTHERS_S: Final = 0.3
 """How long the other processes have when one has answered."""
-_LOOK_EVERY_S: Final = 0.02
+_LOOK_EVERY_S: Final = 0.01
 _MOST_STACKS: Final = 100
 _MOST_LINES: Final = 50
 
@@ -59,36 +61,54 @@ class _Target(msgspec.Struct):
     spans: dict[int, int]
     """Open spans, each with the process that has it open."""
     alive: set[int]
-    newest_ns: int = 0
-    rows: int = 0
-    """How many stacks were in memory at the last look."""
 
 
 async def take_stacks(run: OpenRun, session_id: int | None) -> StackAnswer:
     """Ask where the open spans of a session, or of the whole run, hang."""
-    target = await run.ask(lambda store: _target(store, session_id))
+    target = await _find_target(run, session_id)
     processes = set(target.spans.values()) & target.alive
+    growth = await asyncio.to_thread(LogGrowth, run.path, processes)
     is_asked = await asyncio.to_thread(_ask, run.path, processes)
-    is_fresh = is_asked and await _wait_for_answers(run, target, len(processes))
-    note = _note(target, processes, is_asked=is_asked, is_fresh=is_fresh)
-    since_ns = target.newest_ns if is_fresh else None
-    return await run.ask(
-        lambda store: _answer(store, target, since_ns, note, asked=len(processes) * is_asked)
-    )
+    stacks = await _wait_for_stacks(growth, target, len(processes)) if is_asked else []
+    if stacks:
+        return _answer(target, stacks, note="", is_fresh=True, asked=len(processes))
+    note = _note(target, processes, is_asked=is_asked)
+    stacks = await run.ask(lambda store: _recorded_stacks(store, target))
+    return _answer(target, stacks, note=note, is_fresh=False, asked=len(processes) * is_asked)
 
 
-async def _wait_for_answers(run: OpenRun, target: _Target, asked: int) -> bool:
-    """Wait until every process has answered, or the others do not seem to; say whether any has."""
+async def _find_target(run: OpenRun, session_id: int | None) -> _Target:
+    """Find what is open, if possible without waiting for the answers the thread is busy with."""
+    if run.store.done() and run.is_current():
+        return await asyncio.to_thread(_target, run.store.result(), session_id)
+    return await run.ask(lambda store: _target(store, session_id))
+
+
+async def _wait_for_stacks(growth: LogGrowth, target: _Target, asked: int) -> list[StackDetail]:
+    """Wait until every process has answered, or the others do not seem to; give the stacks."""
     deadline_s = time.monotonic() + _PATIENCE_S
-    answered = 0
-    while answered < asked and time.monotonic() < deadline_s:
-        found = await run.ask(lambda store: _count_answers(store, target))
-        if found and not answered:
-            deadline_s = min(deadline_s, time.monotonic() + _OTHERS_S)
-        answered = max(answered, found)
-        if answered < asked:
+    stacks: list[StackDetail] = []
+    answered: set[bytes] = set()
+    while len(answered) < asked and time.monotonic() < deadline_s:
+        for batch in await asyncio.to_thread(lambda: list(growth.poll())):
+            found = _wanted_stacks(batch, target)
+            if found and not answered:
+                deadline_s = min(deadline_s, time.monotonic() + _OTHERS_S)
+            if found:
+                answered.add(batch.process)
+                stacks += found
+        if len(answered) < asked:
             await asyncio.sleep(_LOOK_EVERY_S)
-    return answered > 0
+    return stacks
+
+
+def _wanted_stacks(batch: Batch, target: _Target) -> list[StackDetail]:
+    now_ns = time.time_ns()  # clocks of other hosts may differ from ours, and they were just taken
+    return [
+        StackDetail(span_id=one.span_id, time_ns=now_ns, task=one.task, frames=one.frames)
+        for one in batch.stacks
+        if one.span_id in target.spans
+    ]
 
 
 def _target(store: RunStore, session_id: int | None) -> _Target:
@@ -97,42 +117,10 @@ def _target(store: RunStore, session_id: int | None) -> _Target:
     if session_id is not None:
         sql += " AND (session_id = $id OR span_id = $id)"
         values["id"] = session_id
-    rows = store.query(sql, **values).to_pylist()
+    found = store.query(sql, **values)
     alive = store.query("SELECT process FROM processes WHERE status = 'alive'")
-    spans = {row["span_id"]: row["process"] for row in rows}
-    target = _Target(spans, set(alive["process"].to_pylist()), rows=_rows(store))
-    target.newest_ns = _newest(store, target)
-    return target
-
-
-def _newest(store: RunStore, target: _Target) -> int:
-    if not target.spans:
-        return 0
-    chosen = store.dialect.is_in("span_id", "$ids")
-    sql = f"SELECT coalesce(max(time_ns), 0) AS newest FROM stacks WHERE {chosen}"  # noqa: S608
-    return int(store.query(sql, ids=list(target.spans))["newest"][0].as_py())
-
-
-def _count_answers(store: RunStore, target: _Target) -> int:
-    """Say how many processes have written stacks since they were asked."""
-    # A whole refresh takes long with thousands of open spans, so it waits for something to come.
-    store.sealer.poll()
-    rows = _rows(store)
-    if rows == target.rows:
-        return 0
-    target.rows = rows
-    store.refresh()
-    chosen = store.dialect.is_in("span_id", "$ids")
-    sql = f"""
-        SELECT count(DISTINCT process) AS answered FROM stacks
-        WHERE {chosen} AND time_ns > $since"""  # noqa: S608
-    found = store.query(sql, ids=list(target.spans), since=target.newest_ns)
-    return int(found["answered"][0].as_py())
-
-
-def _rows(store: RunStore) -> int:
-    sealer = store.sealer
-    return sum(table.num_rows for table in (*sealer.frozen["stacks"], *sealer.tail["stacks"]))
+    spans = zip(found["span_id"].to_pylist(), found["process"].to_pylist(), strict=True)
+    return _Target(dict(spans), set(alive["process"].to_pylist()))
 
 
 def _ask(run: Path, processes: set[int]) -> bool:
@@ -147,11 +135,9 @@ def _ask(run: Path, processes: set[int]) -> bool:
     return bool(processes)
 
 
-def _note(target: _Target, processes: set[int], *, is_asked: bool, is_fresh: bool) -> str:
+def _note(target: _Target, processes: set[int], *, is_asked: bool) -> str:
     if not target.spans:
         return "Nothing is open."
-    if is_fresh:
-        return ""
     if not processes:
         return "The process is gone; these are the last stacks it recorded."
     if not is_asked:
@@ -160,17 +146,16 @@ def _note(target: _Target, processes: set[int], *, is_asked: bool, is_fresh: boo
 
 
 def _answer(
-    store: RunStore, target: _Target, since_ns: int | None, note: str, *, asked: int
+    target: _Target, stacks: list[StackDetail], *, note: str, is_fresh: bool, asked: int
 ) -> StackAnswer:
-    stacks = _newest_stacks(store, target, since_ns)
     lines: dict[str, HangingLine] = {}
     for stack in stacks:
         line = stack.frames[-1] if stack.frames else "?"
         known = lines.setdefault(line, HangingLine(line=line, count=0, example_id=stack.span_id))
         known.count += 1
     return StackAnswer(
-        now_ns=store.now_ns,
-        is_fresh=since_ns is not None,
+        now_ns=time.time_ns(),
+        is_fresh=is_fresh,
         note=note if stacks or not target.spans else f"{note} There are none yet.",
         asked=asked,
         open_spans=len(target.spans),
@@ -179,14 +164,15 @@ def _answer(
     )
 
 
-def _newest_stacks(store: RunStore, target: _Target, since_ns: int | None) -> list[StackDetail]:
+def _recorded_stacks(store: RunStore, target: _Target) -> list[StackDetail]:
+    """Give the newest recorded stacks of each span."""
     if not target.spans:
         return []
     chosen = store.dialect.is_in("span_id", "$ids")
     sql = f"""
         SELECT span_id, time_ns, task, frames FROM stacks
-        WHERE {chosen} AND time_ns > $since ORDER BY time_ns, span_id, task"""  # noqa: S608
-    rows = store.query(sql, ids=list(target.spans), since=since_ns or 0).to_pylist()
+        WHERE {chosen} ORDER BY time_ns, span_id, task"""  # noqa: S608
+    rows = store.query(sql, ids=list(target.spans)).to_pylist()
     last_ns = {row["span_id"]: row["time_ns"] for row in rows}
     return [
         StackDetail(

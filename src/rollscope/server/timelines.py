@@ -18,7 +18,7 @@ from rollscope.answers.filtering import to_condition
 from rollscope.answers.sessions import matching_sessions
 from rollscope.answers.stuck import stuck
 from rollscope.server.failures import Failure
-from rollscope.server.opened import OpenRun
+from rollscope.server.opened import THREAD_PREFIX, OpenRun
 from rollscope.store.embedded import RunStore
 from rollscope.timeline import TimelineIndex
 from rollscope.timeline.building import span_count
@@ -101,13 +101,14 @@ def _begin(run: OpenRun, by: str, *, most_spans: int | None = None) -> "Future[N
             del begun[by]
             future.set_result(None)
 
-    # Nobody waits for it when the server ends, as for the threads of a pool.
-    threading.Thread(target=work, name=f"rollscope-timeline-{run.name}", daemon=True).start()
+    # A thread of a pool would be waited for when the server ends, however long it takes.
+    name = f"{THREAD_PREFIX}timeline-{run.name}"
+    threading.Thread(target=work, name=name, daemon=True).start()
     return future
 
 
 def _build(run: OpenRun, store: RunStore, by: str) -> None:
-    with run.still:
+    with run.standing_still():
         _make_room(run)
         seq, is_alive = run.moment()
         index = TimelineIndex(store, by, stuck=_stuck(store) if is_alive else ())

@@ -30,3 +30,14 @@ def test_processes_do_not_hear_requests_to_others(tmp_path: Path) -> None:
 
 def test_without_a_run_directory_nobody_can_ask() -> None:
     assert not StackRequests(None).came()
+
+
+def test_who_has_asked_is_expected_to_ask_again(tmp_path: Path) -> None:
+    path = tmp_path / "process"
+    requests = StackRequests(str(path))
+    assert (requests.came(), requests.are_expected()) == (False, False)
+
+    path.touch()
+
+    assert (requests.came(), requests.are_expected()) == (True, True)
+    assert (requests.came(), requests.are_expected()) == (False, True)

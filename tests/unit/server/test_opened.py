@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -9,6 +10,7 @@ import pytest
 from rollscope.errors import StoreError
 from rollscope.server.failures import Failure
 from rollscope.server.opened import OpenRun
+from rollscope.server.timelines import current_timeline
 from rollscope.testing.generate import generate_run
 from rollscope.testing.shape import RunShape
 
@@ -105,3 +107,39 @@ def test_a_fault_while_following_is_told_and_does_not_hang_anybody(
 
     with pytest.raises(ZeroDivisionError):
         with_run(path, visit)
+
+
+def test_who_waits_for_a_run_to_stand_still_is_told_when_it_was_closed(path: Path) -> None:
+    async def visit(run: OpenRun) -> int:
+        await run.ask(count)
+        held, let_go = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with run.standing_still():
+                held.set()
+                let_go.wait(30)
+
+        holder = asyncio.create_task(asyncio.to_thread(hold))
+        await asyncio.to_thread(held.wait, 30)
+        late = asyncio.create_task(current_timeline(run, "host"))
+        await asyncio.sleep(0)  # it has begun to wait
+        run.close()
+        let_go.set()
+        await holder
+        with pytest.raises(Failure) as caught:
+            await asyncio.wait_for(late, 30)
+        return caught.value.status
+
+    assert with_run(path, visit) == 503
+
+
+def test_a_timeline_of_a_run_that_was_closed_is_refused_at_once(path: Path) -> None:
+    async def visit(run: OpenRun) -> int:
+        await run.ask(count)
+        run.close()
+        await asyncio.to_thread(run.join, 30)
+        with pytest.raises(Failure) as caught:
+            await asyncio.wait_for(current_timeline(run, "host"), 30)
+        return caught.value.status
+
+    assert with_run(path, visit) == 503
