@@ -11,6 +11,7 @@ import pytest
 
 from rollscope.analysis.changes import changes
 from rollscope.analysis.compare import compare
+from rollscope.analysis.details import detail_labels
 from rollscope.analysis.differs import differences
 from rollscope.analysis.eta import Eta, estimate_end
 from rollscope.analysis.filters import parse_filter
@@ -363,14 +364,12 @@ def expected_selection(oracle: Oracle, scope: Scope, text: str) -> Selection:
     chosen = [one for one in everyone if does_match(oracle, one, text)]
     rest = [one for one in everyone if one not in chosen]
     unions = oracle.unions(everyone)
-    details = {
-        one.span_id: {
-            (row.name, row.detail)
-            for row in oracle.spans_of(one.span_id)
-            if row.kind is Kind.PHASE and row.detail is not None
-        }
+    details = detail_labels(
+        (one.span_id, row.name, row.detail)
         for one in everyone
-    }
+        for row in oracle.spans_of(one.span_id)
+        if row.kind is Kind.PHASE and row.detail is not None
+    )
     sides = [session_lengths(side, unions) for side in (rest, chosen)]
     named = {word.lstrip("-").replace(">", ":").split(":")[0] for word in text.split()}
     return Selection(

@@ -78,10 +78,11 @@ def test_answers_on_their_way_do_not_keep_a_viewer_from_ending(
     generate_run(lab.run, RunShape.sized(20_000))
     process, address = start_view(lab, lab.run, "--no-token")
     host = address.removeprefix("http://").rstrip("/")
+    name, _, port = host.partition(":")
     paths = [f"answer/steps?last={last}" for last in range(20, 50)]  # for several seconds
     with ExitStack() as stack:
         for path in ("tile?by=task", "frame?mode=packed", *paths):
-            asking = stack.enter_context(socket.create_connection(host.split(":")))
+            asking = stack.enter_context(socket.create_connection((name, int(port))))
             request = f"GET /api/v1/run/run/{path} HTTP/1.1\r\nHost: {host}"
             asking.sendall(f"{request}\r\n\r\n".encode())
         assert status_of(address, "api/v1/runs") == 200  # so those before it are being answered

@@ -63,7 +63,9 @@ def test_importing_loads_nothing_that_a_trainer_would_notice(loaded: set[str], n
     assert name not in loaded
 
 
-@pytest.mark.parametrize("part", ["cli", "reports", "server", "store", "testing", "timeline", "webui"])
+@pytest.mark.parametrize(
+    "part", ["cli", "reports", "screens", "server", "store", "testing", "timeline", "tui", "webui"]
+)
 def test_importing_loads_no_reader(loaded: set[str], part: str) -> None:
     assert not [name for name in loaded if name.startswith(f"rollscope.{part}")]
 

@@ -20,7 +20,7 @@ _IDS = [f"{number:016x}" for number in (7, 11, 5, 300, 2)]
 
 def make_compact() -> dict[str, Any]:
     """Give lines of sessions and an answer that refers to them, plain and as they are written."""
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"row": {"span_id": one, "start_ns": 1_790_000_000_000_000_000 + 10 * at}, "ran_ns": at * 7}
         for at, one in enumerate(_IDS)
     ]
