@@ -99,7 +99,9 @@ def test_nothing_says_which_condition_to_drop(site: str, open_page: OpenPage) ->
 
 def test_the_filter_is_completed_from_the_run(site: str, open_page: OpenPage) -> None:
     page = open_page(f"{site}#/many/sessions")
+    expect(page.get_by_role("button", name=re.compile("^accepted"))).to_be_visible()
     page.keyboard.press("/")
+    expect(page.get_by_role("combobox", name="Filter")).to_be_focused()
     page.keyboard.type("step:1 -outc")
     words = page.locator("#filter-words option")
     expect(words.first).to_have_attribute("value", "step:1 -outcome:accepted")
@@ -129,8 +131,10 @@ def test_a_box_on_the_scatter_becomes_a_filter(site: str, open_page: OpenPage) -
 def test_marked_sessions_are_compared_with_the_rest(site: str, open_page: OpenPage) -> None:
     page = open_page(f"{site}#/many/sessions")
     boxes = page.get_by_role("checkbox", name=re.compile("^Mark "))
+    expect(boxes.nth(8)).to_be_visible()
     for place in range(9):
         boxes.nth(place).check()
+        expect(boxes.nth(place)).to_be_checked()
     page.keyboard.press("c")
     expect(page.get_by_role("heading", name="Compare", exact=True)).to_be_visible()
     everyone = ask(page, site, "many", "sessions?")["matched"]

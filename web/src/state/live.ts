@@ -28,6 +28,8 @@ const FIRST_EVENT_MS = 5_000;
 const SILENT_MS = 40_000;
 const POLL_MS = 2_000;
 const LONGEST_RETRY_S = 15;
+const PROBE_MS = 1_000;
+const REFUSED_MS = 5_000;
 
 export const linkState = signal<Link>("connecting");
 export const retryIn = signal(0);
@@ -59,7 +61,7 @@ let poller: ReturnType<typeof setInterval> | undefined;
 let beat: ReturnType<typeof setTimeout> | undefined;
 let lastBeat = 0;
 let failures = 0;
-let retry: ReturnType<typeof setInterval> | undefined;
+let retry: ReturnType<typeof setTimeout> | undefined;
 
 function heard(given: Progress): void {
   const before = progress.peek();
@@ -98,18 +100,22 @@ function disconnect(): void {
   poller = undefined;
 }
 
-/** The stream broke: see whether the server is gone, or just does not have this run. */
-async function stumble(run: string, server: ServerSource): Promise<void> {
+/** The stream broke: the server is gone, unless it says at once that it does not have this run. */
+function stumble(run: string, server: ServerSource): void {
   disconnect();
-  try {
-    heard(await server.ask<Progress>(run, "progress", {}));
-  } catch (error) {
-    if (error instanceof SourceError && (error.status === 404 || error.status === 401)) {
-      linkState.value = "refused";
+  const verdict = setTimeout(() => lose(run), PROBE_MS);
+  server.ask(run, "progress", {}).catch((error: unknown) => {
+    if (linkState.peek() === "lost" || runName.peek() !== run) return;
+    clearTimeout(verdict);
+    const isRefused =
+      error instanceof SourceError && (error.status === 404 || error.status === 401);
+    if (!isRefused) {
+      lose(run);
       return;
     }
-  }
-  lose(run);
+    linkState.value = "refused"; // also what a server says that is about to stop
+    retry = setTimeout(() => connect(run), REFUSED_MS);
+  });
 }
 
 function lose(run: string): void {
@@ -142,7 +148,7 @@ function connect(run: string): void {
   const hear = (): void => {
     clearTimeout(silence);
     silence = setTimeout(() => {
-      if (stream === opened) void stumble(run, server);
+      if (stream === opened) stumble(run, server);
     }, SILENT_MS);
   };
   opened.addEventListener("alive", hear);
@@ -155,7 +161,7 @@ function connect(run: string): void {
   });
   opened.onerror = () => {
     clearTimeout(silence);
-    if (stream === opened) void stumble(run, server);
+    if (stream === opened) stumble(run, server);
   };
 }
 
