@@ -62,6 +62,8 @@ bench: $(VENV)/.ready-bench ## Measure everything against its rivals
 	@$(BIN)/python benchmarks/bench_store.py
 	@$(BIN)/python benchmarks/bench_query.py
 	@$(BIN)/python benchmarks/bench_live.py
+	@$(BIN)/python benchmarks/bench_timeline.py
+	@$(BIN)/python benchmarks/bench_page.py
 	@$(BIN)/python benchmarks/bench_clickhouse.py
 	@$(BIN)/python benchmarks/bench_runner.py
 	@$(BIN)/python benchmarks/bench_ray.py
