@@ -27,7 +27,8 @@ export function SessionsPanel({ overview, within }: { overview: Overview; within
   const matched = asked.data?.matched ?? 0;
   const ids = marked.value;
   const compare = (): void => {
-    if (ids.length) navigate(link("compare", "", { fa: term("id", ...ids) }));
+    const chosen = marked.peek(); // a key may come before the last mark is drawn
+    if (chosen.length) navigate(link("compare", "", { fa: term("id", ...chosen) }));
   };
   const save = async (isCsv: boolean): Promise<void> => {
     const wanted = { ...params, limit: MOST_SAVED };
