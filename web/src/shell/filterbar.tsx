@@ -19,9 +19,12 @@ export function FilterBar() {
   const [error, setError] = useState<FilterError | null>(null);
   const [isUsed, setUsed] = useState(false);
   const input = useRef<HTMLInputElement>(null);
+  const applied = useRef(given);
   useEffect(() => {
     const parsed = parseFilter(given);
-    setText(given);
+    // What came from this box stays as it is: somebody may be typing on.
+    if (given !== applied.current) setText(given);
+    applied.current = given;
     setError("error" in parsed ? parsed.error : null);
   }, [given]);
   const apply = (value: string): void => {
@@ -32,6 +35,7 @@ export function FilterBar() {
       return;
     }
     setError(null);
+    applied.current = value.trim();
     setParams({ f: value.trim() || null });
   };
   return (
