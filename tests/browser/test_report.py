@@ -76,9 +76,13 @@ def test_a_step_and_a_session_are_told_of_without_a_server(
     page = open_page(report)
     page.locator('a[href*="/step/"]').first.click()
     expect(page.get_by_role("heading", name="Critical path")).to_be_visible()
-    # What is below the fold comes when one scrolls near; printing has all of it come.
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    page.get_by_role("button", name="Failed", exact=True).click()
+    failed = page.get_by_role("button", name="Failed", exact=True)
+    for _ in range(200):  # what is below the fold comes when one scrolls near
+        if failed.count():
+            break
+        page.mouse.wheel(0, 300)
+        page.evaluate(_DRAWN)
+    failed.click()
     expect(page.get_by_text("What is different about these")).to_be_visible()
     expect(page.get_by_text("not in this report")).to_have_count(0)
 
