@@ -7,11 +7,15 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from rollscope.cli.main import main
 from rollscope.testing.generate import generate_run
 from rollscope.testing.shape import RunShape
+from tests.browser.looking import Look
+from tests.browser.paper import Paper
 from tests.integration.support import PATIENCE_S, Lab
 
 if TYPE_CHECKING:
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, Request, ViewportSize
 
     Serve = Callable[..., str]
+    Print = Callable[..., Paper]
     OpenPage = Callable[..., Page]
 
 _REPORT_VIOLATIONS = """addEventListener("securitypolicyviolation", (event) =>
@@ -87,6 +92,49 @@ def crashed_run(module_lab: Lab) -> Path:
     path = module_lab.run.with_name("crashed")
     generate_run(path, RunShape.sized(5_000))
     return path
+
+
+@pytest.fixture(scope="module")
+def numbered_run(module_lab: Lab) -> Path:
+    """Give a run that is over, with a number in every column, and a smaller one beside it."""
+    path = module_lab.folder / "numbered" / "same"
+    over = RunShape(stuck_sessions=0, dying_process=False)
+    shape = msgspec.structs.replace(
+        over,
+        steps=3,
+        tasks_per_step=8,
+        failure_share=0.1,
+        late_share=0.3,
+        queue_share=0.5,
+        retry_share=0.5,
+    )
+    generate_run(path, shape)
+    small = msgspec.structs.replace(over, steps=1, tasks_per_step=2)
+    generate_run(path.with_name("small"), small)
+    return path
+
+
+@pytest.fixture(scope="module")
+def numbered_site(server: Serve, numbered_run: Path) -> str:
+    """Serve that run and its neighbour."""
+    return server(numbered_run.parent)
+
+
+@pytest.fixture
+def look(numbered_site: str, open_page: OpenPage) -> Look:
+    """Look at that run."""
+    return Look(open_page(f"{numbered_site}#/same/health"), numbered_site, "same")
+
+
+@pytest.fixture
+def printing(numbered_run: Path, capsys: pytest.CaptureFixture[str]) -> Print:
+    """Give a function that has a command print about that run, or about what it is given."""
+
+    def run(verb: str, *options: str, about: str = "") -> Paper:
+        main([verb, about or str(numbered_run), *options])
+        return Paper(capsys.readouterr().out)
+
+    return run
 
 
 @pytest.fixture(scope="module")

@@ -79,8 +79,8 @@ def test_hostile_text_is_shown_as_text(
     page.goto(f"{site}#/hostile/{name.format(**find_sessions(page, site, sessions))}")
     unfold(page)
     if name == "timeline":
-        page.get_by_text("Spans in view as a list").click()
-        page.locator(".tl-list li button").first.click()
+        page.get_by_role("button", name="Table", exact=True).click()
+        page.get_by_role("table", name="Spans in view").locator("tbody button").first.click()
     for table in page.get_by_role("button", name="as a table").all():
         table.click()
 

@@ -87,8 +87,8 @@ def test_a_span_is_on_the_timeline_about_when_it_starts(
 ) -> None:
     page = open_page(f"{site}#/talking/timeline")
     settle(page)
-    page.get_by_text("Spans in view as a list").click()
-    listed = page.locator(".tl-list li")
+    page.get_by_role("button", name="Table", exact=True).click()
+    listed = page.get_by_role("table", name="Spans in view").locator("tbody tr")
 
     delays = []
     for number in range(6):
@@ -181,8 +181,8 @@ def test_a_server_that_starts_again_is_found_without_a_reload(
 
     with viewer(module_lab, port):
         expect(live).to_be_visible()
-        page.get_by_text("Spans in view as a list").click()
-        listed = page.locator(".tl-list li")
+        page.get_by_role("button", name="Table", exact=True).click()
+        listed = page.get_by_role("table", name="Spans in view").locator("tbody tr")
         expect(listed).not_to_have_count(0)
         before = listed.count()
         talking("started-later")

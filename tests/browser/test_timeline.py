@@ -127,14 +127,45 @@ def test_a_drawn_area_is_added_up(finished: str, open_page: OpenPage) -> None:
     expect(area.get_by_role("table", name="area by host")).to_contain_text("host-")
 
 
-def test_the_list_below_holds_the_spans_in_view_also_on_a_phone(
+def test_a_key_lists_what_is_drawn_as_tables(finished: str, open_page: OpenPage) -> None:
+    page = open_page(finished)
+    _loaded(page)
+    _unfold(page)
+    page.keyboard.press("l")
+    tables = page.get_by_role("region", name="What is in view, as tables")
+    expect(tables).to_be_focused()
+    spans = tables.get_by_role("table", name="Spans in view").locator("tbody tr")
+    note = tables.locator("p").first.inner_text()
+    listed, more = (int(each.replace(",", "")) for each in re.findall(r"\d[\d,]*", note))
+    expect(spans).to_have_count(listed)
+
+    mean = tables.get_by_role("table", name="In flight in the run").locator("td:nth-child(2)")
+    assert max(float(each) for each in mean.all_inner_texts()) > 1
+    assert mean.all_inner_texts() == (
+        tables.get_by_role("table", name="In flight in view")
+        .locator("td:nth-child(2)")
+        .all_inner_texts()
+    )
+
+    page.get_by_role("button", name="Zoom in (W)").click()
+    expect(tables.locator("p").first).not_to_have_text(note)
+    now = tables.locator("p").first.inner_text()
+    fewer = sum(int(each.replace(",", "")) for each in re.findall(r"\d[\d,]*", now))
+    assert 0 < fewer < listed + more
+
+    spans.first.get_by_role("button").press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def test_the_table_below_holds_the_spans_in_view_also_on_a_phone(
     finished: str, open_page: OpenPage
 ) -> None:
     page = open_page(finished, viewport=PHONE)
     _loaded(page)
     _unfold(page)
-    page.get_by_text("Spans in view as a list").click()
-    expect(page.locator(".tl-list li").first).to_contain_text("on ")
+    page.get_by_role("button", name="Table", exact=True).click()
+    spans = page.get_by_role("table", name="Spans in view").locator("tbody tr")
+    expect(spans.first.locator("td[data-title=Lane]")).to_have_text("trainer 0")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

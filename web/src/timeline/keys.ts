@@ -39,6 +39,13 @@ export function timelineKeys(scene: Scene): { keys: Key[]; stop: () => void } {
         scene.isMeasuring.value = !scene.isMeasuring.value;
       },
     },
+    {
+      key: "l",
+      label: "Table of what is in view",
+      run: () => {
+        scene.isTable.value = !scene.isTable.value;
+      },
+    },
     { key: ".", label: "Next span in its row", run: () => pickNeighbour(scene, 1) },
     { key: ",", label: "Previous span in its row", run: () => pickNeighbour(scene, -1) },
     { key: "p", label: "Pin the lane, or let it go", run: () => pinLane(scene) },

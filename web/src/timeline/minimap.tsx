@@ -52,9 +52,9 @@ export function Minimap({ scene }: { scene: Scene }) {
 }
 
 /** Paints the strip; keeps the counts of the whole run while only the window moves. */
-class MinimapPicture {
-  private counts: Float32Array = new Float32Array(0);
-  private marks = new Uint8Array(0);
+export class MinimapPicture {
+  counts: Float32Array = new Float32Array(0);
+  marks = new Uint8Array(0);
   private known: SceneData | null = null;
 
   constructor(private readonly scene: Scene) {}
@@ -89,7 +89,7 @@ class MinimapPicture {
   }
 
   /** A tile of a part of the run says nothing about the rest: what is known stays. */
-  private learn(data: SceneData, width: number): void {
+  learn(data: SceneData, width: number): void {
     const whole = this.scene.whole();
     const hasOverview = data.frame.columns.has("mini_mean");
     const covers = Number(BigInt(data.header.t1_ns) - this.scene.baseNs) >= whole.t1 * 0.9;

@@ -54,6 +54,8 @@ export class Scene {
   readonly area = signal<Area | null>(null);
   readonly measured = signal<TimeWindow | null>(null);
   readonly isMeasuring = signal(false);
+  /** Whether what is in view stands below as tables too. */
+  readonly isTable = signal(false);
   readonly isFollowing = signal(false);
   /** Counts up while open spans grow. */
   readonly growth = signal(0);

@@ -8,7 +8,7 @@ import { source } from "../state/source";
 import { Badge, Text } from "../views/bits";
 import { Drawer } from "../views/drawer";
 import type { Scene } from "./scene";
-import { flagWords } from "./spanlist";
+import { flagWords } from "./spantable";
 
 type Exact = Readonly<Record<string, unknown>>;
 

@@ -29,10 +29,11 @@ import { paintOverlay } from "./overlay";
 import { placePath } from "./path";
 import { Scene } from "./scene";
 import { SpanDrawer } from "./spandrawer";
-import { SpanList, Spoken } from "./spanlist";
+import { Spoken } from "./spantable";
 import { Toolbar } from "./toolbar";
 import { Tooltip } from "./tooltip";
 import { Tracks } from "./tracks";
+import { ViewTables } from "./viewtables";
 
 const GROW_MS = 200;
 const LINK_MS = 400;
@@ -82,7 +83,7 @@ export function Timeline({ overview, by, path, metrics, metric, hits }: Timeline
       <Tracks scene={scene} metric={metric} />
       <Lanes scene={scene} path={path} />
       <MomentLine scene={scene} />
-      <SpanList scene={scene} />
+      {scene.isTable.value && <ViewTables scene={scene} metric={metric} />}
       <Spoken scene={scene} />
       <Tooltip scene={scene} />
       {scene.area.value?.isDone ? (
@@ -206,7 +207,7 @@ function Lanes({ scene, path }: { scene: Scene; path: CriticalPath | null }) {
           ref={surface}
           tabIndex={0}
           role="application"
-          aria-label={`Timeline, ${shown?.header.lanes.length ?? 0} lanes. W and S zoom, A and D move, full stop and comma go through the spans of a row; the spans in view are listed below.`}
+          aria-label={`Timeline, ${shown?.header.lanes.length ?? 0} lanes. W and S zoom, A and D move, full stop and comma go through the spans of a row; L lists what is in view below.`}
         >
           <canvas ref={base} class="tl-base" aria-hidden="true" />
           <canvas ref={overlay} class="tl-overlay" aria-hidden="true" />

@@ -75,6 +75,15 @@ export function Toolbar({ scene, loader, by, metrics, track }: ToolbarProps) {
         >
           Measure
         </button>
+        <button
+          aria-pressed={scene.isTable.value}
+          title="Table of what is in view (L)"
+          onClick={() => {
+            scene.isTable.value = !scene.isTable.value;
+          }}
+        >
+          Table
+        </button>
         <FoldButton scene={scene} />
       </span>
       <LanePager scene={scene} loader={loader} />

@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { duration, grouped, visible } from "../model/format";
 import { endNs, startNs } from "../model/hit";
 import type { Scene } from "./scene";
-import { flagWords } from "./spanlist";
+import { flagWords } from "./spantable";
 
 const GAP_PX = 14;
 

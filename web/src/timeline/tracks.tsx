@@ -7,7 +7,7 @@ import { farFlight } from "../model/farsilhouettes";
 import { inFlight } from "../model/inflight";
 import { axisTimes, pixelOf, type TimeWindow } from "../model/scale";
 import { asOf } from "../state/selection";
-import type { Scene } from "./scene";
+import type { Scene, SceneData } from "./scene";
 import { canvasTheme, type CanvasTheme, sizeCanvas } from "./theme";
 
 const AXIS_PX = 20;
@@ -70,11 +70,7 @@ function paintTracks(
   const view = { context, theme, window, width };
   paintAxis(view, height);
   if (data !== null) {
-    const pixels = Math.round(width);
-    const counts = data.far
-      ? farFlight(data.far, window, pixels)
-      : inFlight(data.tables, window, pixels, scene.now());
-    paintArea(view, AXIS_PX, counts);
+    paintArea(view, AXIS_PX, flightIn(scene, data, window, Math.round(width)));
   }
   if (metric) {
     const base = Number(scene.baseNs);
@@ -84,6 +80,16 @@ function paintTracks(
     context.fillStyle = theme.accent;
     context.fillRect(Math.round(pixelOf(window, width, cursor * 1e9)), 0, 1, height);
   }
+}
+
+/** How many sessions were in flight at each pixel of a window. */
+export function flightIn(
+  scene: Scene,
+  { far, tables }: SceneData,
+  window: TimeWindow,
+  pixels: number,
+): Float32Array {
+  return far ? farFlight(far, window, pixels) : inFlight(tables, window, pixels, scene.now());
 }
 
 function paintAxis({ context, theme, window, width }: TrackView, height: number): void {

@@ -4,6 +4,7 @@ import { type Box, Canvas } from "./canvas";
 import { indexAt, layout, paint } from "./plot";
 import { visible } from "../model/format";
 import { layerAt, type Series } from "./stack";
+import { TableButton } from "./tablebutton";
 
 export type { Series } from "./stack";
 
@@ -37,14 +38,7 @@ export function Chart(props: ChartProps) {
       {isTable ? <ChartTable {...props} /> : <Plot {...props} />}
       <figcaption class="row">
         <Legend series={props.series} />
-        <button
-          class="link spread"
-          aria-pressed={isTable}
-          onClick={() => setTable(!isTable)}
-          aria-label={`${props.label} as a ${isTable ? "chart" : "table"}`}
-        >
-          {isTable ? "Chart" : "Table"}
-        </button>
+        <TableButton label={props.label} isTable={isTable} onChange={setTable} />
       </figcaption>
     </figure>
   );

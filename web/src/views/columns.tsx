@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { percent } from "../model/format";
 import type { Share } from "./splitbar";
+import { TableButton } from "./tablebutton";
 
 export interface Column {
   key: string;
@@ -56,9 +57,7 @@ export function Columns(props: {
             </li>
           ))}
         </ul>
-        <button class="link spread" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
-          {isTable ? "Chart" : "Table"}
-        </button>
+        <TableButton isTable={isTable} onChange={setTable} />
       </figcaption>
     </figure>
   );
@@ -156,7 +155,7 @@ function describe(
 function ColumnTable({ label, columns, kinds, format }: Drawn) {
   return (
     <div class="table-scroll" tabIndex={0} role="region" aria-label={label}>
-      <table class="table">
+      <table class="table" aria-label={label}>
         <thead>
           <tr>
             <th scope="col">Step</th>

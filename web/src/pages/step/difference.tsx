@@ -1,6 +1,6 @@
 /** What is different about some sessions of the step, against all the others. */
 import type { CompareSelection, PhaseDifference } from "../../model/answers";
-import { plural, visible } from "../../model/format";
+import { number, plural, visible } from "../../model/format";
 import { lengthTerm } from "../../model/term";
 import { useAnswer } from "../../state/answer";
 import { link, param, setParams } from "../../state/route";
@@ -81,7 +81,10 @@ export function Differences(props: {
 function DifferenceAnswer({ data: { differences } }: { data: CompareSelection }) {
   return (
     <>
-      <p>{visible(differences.text)}</p>
+      <p>
+        {visible(differences.text)}{" "}
+        <span class="dim">{plural(differences.columns, "attribute")} tested.</span>
+      </p>
       {differences.is_enough && differences.is_few_tasks && (
         <Badge tone="warn" title="Samples of one task are not independent of each other">
           few tasks
@@ -90,7 +93,7 @@ function DifferenceAnswer({ data: { differences } }: { data: CompareSelection })
       <ol class="differences">
         {differences.rows.map((row) => (
           <li key={`${row.column} ${row.value ?? ""}`}>
-            {visible(row.text)}
+            {visible(row.text)} <span class="dim">effect {number(row.effect)}</span>
             {row.alike.length > 0 && (
               <span class="dim"> (alike: {visible(row.alike.join(", "))})</span>
             )}

@@ -138,8 +138,8 @@ function StepHead(props: {
             {answer.previous !== null && (
               <a
                 href={link("compare", "", {
-                  a: String(answer.previous),
-                  b: String(step),
+                  sa: String(answer.previous),
+                  sb: String(step),
                 })}
               >
                 Compare with {answer.previous}

@@ -56,13 +56,18 @@ function nothing(staleness: Staleness): string | null {
 function summary(staleness: Staleness): string {
   const { in_flight, in_queue, bound, beyond_bound, token_mean } = staleness;
   const parts = [
-    `Added in flight: ${number(in_flight.total)} over ${plural(in_flight.count, "session")}; ` +
-      `in the queue: ${number(in_queue.total)} over ${in_queue.count}.`,
+    `Added in flight: ${number(in_flight.total)} over ${plural(in_flight.count, "session")} ` +
+      `(${ranks(in_flight)}); in the queue: ${number(in_queue.total)} over ${in_queue.count} ` +
+      `(${ranks(in_queue)}).`,
   ];
   if (bound !== null)
     parts.push(`${plural(beyond_bound, "session")} consumed beyond the bound of ${bound}.`);
   if (token_mean !== null) parts.push(`The average consumed token lags ${number(token_mean)}.`);
   return parts.join(" ");
+}
+
+function ranks({ p50, p95, max }: LagHistogram): string {
+  return `p50 ${p50 ?? "–"} · p95 ${p95 ?? "needs 20"} · max ${max ?? "–"}`;
 }
 
 /** A bar for each lag; the numbers stand beside, so it needs no other table. */
@@ -89,7 +94,7 @@ function Lags(props: { title: string; lags: LagHistogram; bound: number | null }
         </tbody>
       </table>
       <p class="dim">
-        p50 {lags.p50 ?? "–"} · p95 {lags.p95 ?? "needs 20"} · max {lags.max ?? "–"}
+        {ranks(lags)}
         {bound !== null && ` · bound ${bound}`}
       </p>
     </div>

@@ -7,6 +7,7 @@ import type { Asked } from "../../state/answer";
 import { link } from "../../state/route";
 import { Text } from "../../views/bits";
 import { Panel } from "../../views/panel";
+import { TableButton } from "../../views/tablebutton";
 
 const SHOWN = 12;
 
@@ -17,12 +18,8 @@ export function ErrorsPanel({ asked }: { asked: Asked<StepSeries> }) {
       title="Errors by step"
       asked={asked}
       empty={(data) => (data.errors.length ? null : "No span of these steps ended in an error.")}
-      hint={asked.data && asked.data.errors.length > SHOWN && `the ${SHOWN} most frequent kinds`}
-      actions={
-        <button class="link" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
-          {isTable ? "Strips" : "Table"}
-        </button>
-      }
+      hint={`by the step that dispatched them${(asked.data?.errors.length ?? 0) > SHOWN ? `; the ${SHOWN} most frequent kinds` : ""}`}
+      actions={<TableButton isTable={isTable} onChange={setTable} picture="Strips" />}
     >
       {(data) =>
         isTable ? (
@@ -81,7 +78,7 @@ function StripTable({ series }: { series: StepSeries }) {
     .filter((row) => row.counts.some((count) => count > 0));
   return (
     <div class="table-scroll" tabIndex={0} role="region" aria-label="Errors by step">
-      <table class="table">
+      <table class="table" aria-label="Errors by step">
         <thead>
           <tr>
             <th scope="col">Step</th>

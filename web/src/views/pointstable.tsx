@@ -1,0 +1,63 @@
+/** The table of sessions that are drawn as points. */
+import type { Points } from "../model/answers";
+import { link } from "../state/route";
+import { Outcome, Time } from "./bits";
+import { durationCell } from "./cells";
+import { type Column, Table } from "./table";
+
+interface Point {
+  session: string;
+  start_ns: number;
+  end_ns: number;
+  ran_ns: number;
+  outcome: string;
+  is_flagged: boolean;
+}
+
+const COLUMNS: readonly Column<Point>[] = [
+  {
+    id: "session",
+    title: "Session",
+    value: (row) => row.session,
+    render: (row) => <a href={link("session", row.session)}>{row.session}</a>,
+  },
+  timeCell("Started", (row) => row.start_ns),
+  timeCell("Ended", (row) => row.end_ns),
+  durationCell("Ran", (row) => row.ran_ns),
+  {
+    id: "outcome",
+    title: "Outcome",
+    value: (row) => row.outcome,
+    render: (row) => <Outcome outcome={row.outcome} />,
+  },
+  {
+    id: "ringed",
+    title: "Ringed",
+    hint: "went wrong or hangs",
+    value: (row) => (row.is_flagged ? "yes" : ""),
+  },
+];
+
+function timeCell(title: string, value: (row: Point) => number): Column<Point> {
+  return { id: title, title, value, render: (row) => <Time ns={value(row)} />, align: "right" };
+}
+
+export function PointsTable({ points }: { points: Points }) {
+  const rows = points.sessions.map((session, i) => ({
+    session,
+    start_ns: points.start_ns[i]!,
+    end_ns: points.end_ns[i]!,
+    ran_ns: points.ran_ns[i]!,
+    outcome: points.outcome[i]!,
+    is_flagged: points.is_flagged[i]!,
+  }));
+  return (
+    <Table
+      label="Sessions drawn"
+      columns={COLUMNS}
+      rows={rows}
+      rowKey={(row) => row.session}
+      limit={20}
+    />
+  );
+}
