@@ -4,19 +4,27 @@ BIN := $(VENV)/bin
 CODE := $(wildcard src tests benchmarks examples scripts/join-news scripts/take-pictures scripts/take-screenshots scripts/write-docs scripts/write-types)
 # node and npm of the environment, where the system has none.
 NPM := cd web && PATH="$(CURDIR)/$(BIN):$$PATH" npm
+# Test files are shared out in the order of their folders, so that the many short ones come last.
+WORKERS := 2
+PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-# Checks run in the order written and one install at a time, also under -j.
+# One install at a time, also under -j; the checks come after them and share nothing.
+ifneq ($(MAKECMDGOALS),checks)
 .NOTPARALLEL:
-.PHONY: help setup test demo fmt lint types contracts page web unit wheel docs bench clean
+endif
+.PHONY: help setup test checks demo fmt lint types contracts page web unit wheel docs bench clean
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: $(VENV)/.ready-dev ## Make .venv with everything needed to work on Rollscope
 
-test: lint types contracts page wheel $(VENV)/.ready-browser ## Run every check and test; does its own set-up
-	@$(BIN)/python -m pytest
+test: $(VENV)/.ready-web $(VENV)/.ready-browser ## Run every check and test; does its own set-up
+	@$(MAKE) --no-print-directory --jobs=$(WORKERS) --output-sync=target checks
+	@$(PYTEST)
+
+checks: lint types contracts page wheel ## Run every check but the tests
 
 demo: $(VENV)/.ready-server ## Record a small run and show it; does its own set-up
 	@$(BIN)/rollscope demo
@@ -47,7 +55,7 @@ web: $(VENV)/.ready-web ## Build the page into the package
 	@$(NPM) run --silent build
 
 unit: setup ## Run the fast tests only
-	@$(BIN)/python -m pytest $(wildcard tests/unit tests/property)
+	@$(PYTEST) $(wildcard tests/unit tests/property)
 
 wheel: setup ## Build the wheel into dist/
 	@rm -rf dist
@@ -67,6 +75,7 @@ bench: $(VENV)/.ready-bench ## Measure everything against its rivals
 	@$(BIN)/python benchmarks/bench_clickhouse.py
 	@$(BIN)/python benchmarks/bench_runner.py
 	@$(BIN)/python benchmarks/bench_ray.py
+	@$(BIN)/python benchmarks/bench_ingest.py
 
 clean: ## Remove the environment, caches and built files (runs/ is kept)
 	@rm -rf $(VENV) web/node_modules dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -146,7 +146,7 @@ def test_a_tunnel_that_hangs_without_a_word_is_noticed(tunnel: Tunnel, open_page
     expect(live).to_be_visible()
 
     tunnel.hang()
-    page.clock.run_for(60_000)
+    page.clock.fast_forward(60_000)
     expect(page.locator(".statebar")).to_contain_text("Lost the server")
 
     tunnel.flow()

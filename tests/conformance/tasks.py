@@ -143,9 +143,19 @@ async def _linger(ended: str, cleanup_s: float) -> None:
         _send(ended)
 
 
+_children: set[asyncio.Task[Any]] = set()
+
+
+def _hold(child: asyncio.Task[Any]) -> None:
+    """Keep a task alive: asyncio itself holds tasks weakly."""
+    _children.add(child)
+    child.add_done_callback(_children.discard)
+
+
 async def leave_child(ended: str, fate: str, cleanup_s: float = 0.0) -> str:
     """Start an asyncio task, and return or fail while it runs."""
     child = asyncio.get_running_loop().create_task(_linger(ended, cleanup_s))
+    _hold(child)
     await asyncio.sleep(0)
     if fate == "fail":
         raise ValueError("with a child")
@@ -157,6 +167,7 @@ async def leave_child(ended: str, fate: str, cleanup_s: float = 0.0) -> str:
 
 async def leave_stuck_child(release: str) -> None:
     child = asyncio.get_running_loop().create_task(swallow_cancels(f"{release}.started", release))
+    _hold(child)
     await asyncio.sleep(0)
     if child is not None:
         raise ValueError("with a child that does not end")

@@ -117,17 +117,22 @@ def test_the_list_of_runs_is_told_when_one_is_added(tmp_path: Path) -> None:
 def test_a_run_that_nobody_looks_at_is_closed_and_opened_again(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("rollscope.server.library._IDLE_S", 0.0)
     monkeypatch.setattr("rollscope.server.library._SWEEP_EVERY_S", 0.01)
+
+    def close_after(idle_s: float) -> None:
+        monkeypatch.setattr("rollscope.server.library._IDLE_S", idle_s)
 
     async def scenario() -> tuple[int, int, int]:
         async with served(tmp_path) as site:
             first = (await site.api("run/live/answer/stuck")).status
+            close_after(0.0)
             while site.library.opened():  # noqa: ASYNC110  (the sweeper tells nobody)
                 await asyncio.sleep(0.01)
+            close_after(60.0)
             again = (await site.api("run/live/answer/stuck")).status
             async with site.events("?run=live") as stream:
                 await next_event(stream)
+                close_after(0.0)
                 await asyncio.sleep(0.1)
                 return first, again, len(site.library.opened())
 
