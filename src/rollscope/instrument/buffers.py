@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from rollscope.instrument.spans import Span
     from rollscope.metrics.aggregate import Sample
+    from rollscope.model.batch import SpanColumns
+
+    Host = Callable[[list[Any]], SpanColumns | None]
+    """Gives the records of sessions ready to be written; makes rows of those it cannot give so."""
 
 __all__ = [
     "ATTRS",
@@ -61,18 +65,19 @@ class Buffers:
         self.ending: dict[Any, Any] = {}
         """Sessions that a runner has seen end and will record in a moment, with what it knows."""
         self.hosted: list[Any] = []
-        """What `host` makes rows of, in the writer's time; flat too, `HOSTED` entries each."""
-        self.host: Callable[[list[Any]], None] | None = None
+        """What `host` makes records of, in the writer's time; flat too, `HOSTED` entries each."""
+        self.host: Host | None = None
         self.facts: list[tuple[bytes, int, int, dict[str, Any]]] = []
         """trace id, span id, monotonic time, facts."""
         self.samples: list[Sample] = []
         self.payloads: list[tuple[bytes, int, int, str, Any]] = []
         """trace id, span id, monotonic time, name, value."""
 
-    def record_hosted(self) -> None:
-        """Make rows of what a runner has left to the writer."""
-        if self.hosted and self.host is not None:
-            self.host(take_all(self.hosted))
+    def take_hosted(self, sessions: int) -> list[Any]:
+        """Take up to so many of the sessions that a runner has left to the writer."""
+        taken = self.hosted[: sessions * HOSTED]
+        del self.hosted[: len(taken)]
+        return taken
 
     def open_started(self) -> None:
         """Put the sessions among the open ones that a runner has begun and not ended."""
@@ -105,10 +110,14 @@ class Buffers:
         waiting = recorded or self.open or self.started
         return not waiting
 
-    def is_untouched(self, seen_open: int) -> bool:
-        """Whether nothing waits, and as many spans are open as were seen before."""
+    def count_living(self) -> tuple[int, int]:
+        """Say how many spans are open, and how many have ended and are not recorded yet."""
+        return len(self.open), len(self.ending)
+
+    def is_untouched(self, seen: tuple[int, int]) -> bool:
+        """Whether nothing waits, and as many spans live as were seen before."""
         recorded = self.rows or self.hosted or self.facts or self.samples or self.payloads
-        return not recorded and not self.started and len(self.open) == seen_open
+        return not recorded and not self.started and self.count_living() == seen
 
     def is_busy(self) -> bool:
         """Whether enough rows wait at a tick to write them without waiting for the drain."""

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rollscope.errors import FrameError
-from rollscope.instrument.buffers import ROW, STATUS, WHAT, take_all
+from rollscope.instrument.buffers import HOSTED, ROW, STATUS, WHAT, take_all
 from rollscope.instrument.encoder import encode_rows
 from rollscope.instrument.guard import guarded, tell_once
 from rollscope.instrument.parcel import Held, Importance, Parcel, count_held, importance_of
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rollscope.config import Settings
-    from rollscope.instrument.buffers import Buffers
+    from rollscope.instrument.buffers import Buffers, Host
     from rollscope.instrument.clock import Clock, WallLine
     from rollscope.instrument.outbox import Outbox
     from rollscope.instrument.spans import Span
@@ -59,6 +59,7 @@ _RUSH_ROWS: Final = 20_000
 """With more rows than this waiting, the writer no longer steps aside between slices."""
 _TAKE_ROWS: Final = 20_000
 """Rows are taken out of the buffer this many at a time, since each taking moves all that stay."""
+_TAKE_HOSTED: Final = 5_000
 _ROW_BYTES: Final = 512
 """What a row with two attributes takes while it waits, about."""
 _LEAST_ROWS: Final = 40_000
@@ -99,6 +100,8 @@ class Drain:
         self._announced: set[int] = set()
         self._entering: list[Span] = []
         """Spans that were being entered at the last look."""
+        self._seen = (0, 0)
+        """How many spans lived when they were last announced."""
         self._heartbeats = 0
         self._is_unmarked = False
         self._last_heartbeat_ns = clock.mono_ns()
@@ -116,8 +119,10 @@ class Drain:
             if self._header.parent is not None and self._buffers.is_empty():
                 return  # a forked child may never record, or be about to become another program
             self._put(self._batch(header=self._header), Importance.VITAL, {})
-        with guarded("recording sessions"):
-            self._buffers.record_hosted()
+        if not stacks and end is None and self._has_nothing_new():
+            self._pack_heartbeat(None)
+            return
+        self._drain_hosted()
         ends = self._drain_rows()
         try:
             starts = self._announce()
@@ -135,6 +140,11 @@ class Drain:
             self._pack_stacks(stacks or [])
         self._pack_heartbeat(end)
 
+    def _has_nothing_new(self) -> bool:
+        """Say whether all is as the last run has left it, as it is where all wait for an engine."""
+        is_done = not self._is_unmarked and not self._entering
+        return is_done and self._buffers.is_untouched(self._seen)
+
     def run_rows(self) -> None:
         """Pack the rows only.
 
@@ -143,9 +153,38 @@ class Drain:
         not pile up for the garbage collector.
         """
         if self._number:
-            with guarded("recording sessions"):
-                self._buffers.record_hosted()
+            self._drain_hosted()
             self._pack_rows(self._drain_rows())
+
+    def _drain_hosted(self) -> None:
+        """Pack the sessions that a runner has left to us; some of them become rows."""
+        host = self._buffers.host
+        excess = len(self._buffers.hosted) // HOSTED - 2 * self._room_rows()
+        if excess > 0:
+            _tell_overload()
+            self._outbox.count_drop({"session": excess}, "overload")
+            self._buffers.take_hosted(excess)
+        left = len(self._buffers.hosted) // HOSTED
+        while host is not None and left > 0:
+            taken = self._buffers.take_hosted(min(left, _TAKE_HOSTED))
+            left -= _TAKE_HOSTED
+            for number, piece in enumerate(_slices(taken, HOSTED)):
+                if number and left < _RUSH_ROWS:
+                    time.sleep(_STEP_ASIDE_S)
+                self._pack_hosted(piece, host)
+
+    def _pack_hosted(self, piece: list[Any], host: Host) -> None:
+        try:
+            columns = host(piece)
+        except Exception:
+            self._outbox.count_drop({"session": len(piece) // HOSTED}, "not_encodable")
+            with guarded("recording sessions"):
+                raise
+            return
+        if columns is not None:
+            held = (columns.what, columns.status)
+            self._is_unmarked = True
+            self._put(self._batch(spans=columns), Importance.OWNER, held)
 
     def _drain_rows(self) -> list[Any]:
         """Pack what has been recorded, but for the last rows, which are given back."""
@@ -170,8 +209,7 @@ class Drain:
         interpreter lock often enough. A full room costs ordinary spans, one and a half of it
         phases too, two of it everything.
         """
-        room = max(self._outbox.room_bytes() // _ROW_BYTES, _LEAST_ROWS) * ROW
-        excess = len(self._buffers.rows) / room
+        excess = len(self._buffers.rows) / (self._room_rows() * ROW)
         if excess <= 1:
             return rows
         _tell_overload()
@@ -184,9 +222,14 @@ class Drain:
                 self._outbox.count_drop(count_held(held), "overload")
         return kept
 
+    def _room_rows(self) -> int:
+        """Give how many rows may wait before some are given up."""
+        return max(self._outbox.room_bytes() // _ROW_BYTES, _LEAST_ROWS)
+
     def _announce(self) -> list[Any]:
         """Give a start record for each span that is open and has none yet."""
         rows: list[Any] = []
+        self._seen = self._buffers.count_living()
         entering, self._entering = self._entering, []
         fresh = self._buffers.opened_since(self._announced.__contains__)
         for span in {span.id: span for span in entering + fresh}.values():
@@ -399,9 +442,9 @@ class Drain:
         self._outbox.put(Parcel(Frame(data, is_payload), importance, held))
 
 
-def _slices(rows: list[Any]) -> Iterator[list[Any]]:
-    """Cut rows into what is encoded at a time."""
-    size = (_CALM_SLICE_ROWS if len(rows) <= _CALM_ROWS * ROW else _SLICE_ROWS) * ROW
+def _slices(rows: list[Any], row: int = ROW) -> Iterator[list[Any]]:
+    """Cut rows, of so many entries each, into what is encoded at a time."""
+    size = (_CALM_SLICE_ROWS if len(rows) <= _CALM_ROWS * row else _SLICE_ROWS) * row
     for at in range(0, len(rows), size):
         yield rows[at : at + size]
 

@@ -34,14 +34,14 @@ from rollscope.instrument.sanitise import clean_attrs, clean_text, plain_number
 from rollscope.model.batch import SpanColumns, index_column, number_column
 from rollscope.model.scope import Scope, ScopeRow
 
-__all__ = ["encode_rows"]
+__all__ = ["SHORT", "encode_fields", "encode_rows"]
 
 _NULL: Final = msgspec.Raw(b"\xc0")
 _NAME_BYTES: Final = 512
 _FEW_ATTRS: Final = 64
 _NUMBERS: Final = ("version_start", "version_end")
-_SHORT: Final = _NAME_BYTES // 4
-"""Characters of a name that surely fit."""
+SHORT: Final = _NAME_BYTES // 4
+"""Characters of a name, a key or a field that surely fit."""
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -92,7 +92,7 @@ def _columns(rows: list[Any], attrs: msgspec.Raw) -> SpanColumns:
 def _scope_rows(scopes: list[Scope]) -> list[ScopeRow]:
     if not scopes:
         return []
-    plain: Any = plain_scope_rows(scopes, _SHORT)
+    plain: Any = plain_scope_rows(scopes, SHORT)
     return plain or [scope.encoded or _fit_scope(scope) for scope in scopes]
 
 
@@ -100,7 +100,7 @@ def _field_maps(fields: list[dict[str, Any] | None]) -> dict[int, dict[str, Any]
     if not any(fields):
         return {}
     given = {row: one for row, one in enumerate(fields) if one}
-    if are_plain_fields(list(given.values()), _NUMBERS, _SHORT):
+    if are_plain_fields(list(given.values()), _NUMBERS, SHORT):
         return given
     return {row: _fit_fields(one) for row, one in given.items()}
 
@@ -135,6 +135,11 @@ def _fit_number(value: object, where: str) -> int | None:
         clean_text(value, 100),
     )
     return None
+
+
+def encode_fields(fields: dict[str, Any]) -> msgspec.Raw:
+    """Encode the fields of a row, for rows that share them."""
+    return msgspec.Raw(_encode(_fit_fields(fields)))
 
 
 def _fit_fields(fields: dict[str, Any]) -> dict[str, Any]:

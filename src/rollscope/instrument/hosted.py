@@ -2,8 +2,8 @@
 
 Most tasks end before anybody looks: no phase is opened in them, and no drain finds them open. So
 what a session is made of (its ids, its scope, its attributes) waits until somebody reads one of
-them, and the writer is often the first. Until then a session is a
-few pointers.
+them. Until then a session is a few pointers. One that ends unread is recorded as it is: the writer
+*claims* it, which gives it its ids and nothing else.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rollscope.instrument.spans import LEFT, Session, Span
 from rollscope.model.kinds import KIND_CODES, Kind
+from rollscope.model.refs import SpanRef
 from rollscope.model.scope import Scope
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     Facts = tuple[str, int, str | None, dict[str, Any], int]
     """task key, sample, group, attributes, thread."""
     Describe = Callable[["HostedSession"], Facts]
-    Ended = tuple["HostedSession", str, int, str | None, int, int, dict[str, Any], dict[str, Any]]
-    """session, task key, sample, group, end, status, attributes, fields."""
     Begin = Callable[[Any, int, Any, int | None, int, Describe, Span | None], "HostedSession"]
 
 __all__ = ["HostedSession", "HostedTypes", "bind_hosted"]
@@ -46,6 +45,7 @@ class HostedSession(Session):
         "outer",
         "outer_id",
         "settings",
+        "trace_id",
         "version",
     )
 
@@ -59,6 +59,8 @@ class HostedSession(Session):
     outer: Scope
     """Of the span that its task was submitted in, whose id is `outer_id`."""
     outer_id: int
+    trace_id: bytes | None
+    """Of one that was claimed."""
     is_over: bool
     """Set by the runner when it ends."""
 
@@ -68,7 +70,7 @@ class HostedTypes(NamedTuple):
 
     begin: Begin
     record: Callable[[HostedSession, int, int], None]
-    record_unread: Callable[[Sequence[Ended]], list[HostedSession]]
+    claim: Callable[[Sequence[HostedSession]], list[Describe | None]]
     renew: Callable[[], None]
     """Called in a forked child: the thread that held our lock may not be there."""
 
@@ -112,6 +114,12 @@ def bind_hosted(
                 return getattr(self, name)
             raise AttributeError(name)
 
+        @property
+        def ref(self) -> SpanRef | None:
+            if self.trace_id is not None:
+                return SpanRef(self.trace_id, self.id)
+            return super().ref
+
     def begin(
         label: Any,  # noqa: ANN401  (the runner's)
         number: int,
@@ -129,6 +137,7 @@ def bind_hosted(
         span: HostedSession = Hosted()
         span.label, span.number, span.settings, span.version = label, number, settings, version
         span.start_ns, span.describe, span.is_over = start_ns, describe, False
+        span.trace_id = None
         around = get_current()
         # Not the span itself: tasks that submit their successors would keep all before them alive.
         span.outer, span.outer_id, span.parent = around.scope, around.id, LEFT
@@ -146,19 +155,22 @@ def bind_hosted(
             if describe is None:
                 return
             key, sample, group, span.attrs, span.thread = describe(span)
-            span_id = new_id()
+            claimed = span.trace_id
+            span_id = new_id() if claimed is None else span.id
             if before is not None:
                 span.parent_id, last = before.parent_id, before.scope
                 span.scope = Scope(last.trace_id, last.step, last.task_key, group, span_id, sample)
             else:
-                place(span, span_id, key, group, sample, new_trace())
+                place(span, span_id, key, group, sample, claimed or new_trace())
             span.fields = {} if span.version is None else {"version_start": span.version}
             span.id = span_id
             if not span.is_over:
                 open_spans[span_id] = span
             # In this order: who ends it says so first and looks at `describe` then. So one of the
             # two sees the other, and what is over does not stay among the open ones.
-            span.describe = span.label = span.settings = None
+            span.describe = None
+            if claimed is None:  # else the writer may be reading it
+                span.label = None
             if span.is_over:
                 open_spans.pop(span_id, None)
 
@@ -172,50 +184,36 @@ def bind_hosted(
     ) -> None:
         """Give a session its scope: in the task around it, or of its own."""
         outer = span.outer
-        if outer.task_key is not None and outer.session_id is None:
-            span.parent_id, trace_id, key = span.outer_id, outer.trace_id, outer.task_key
+        task_key = _task_around(outer)
+        if task_key is not None:
+            span.parent_id, trace_id, key = span.outer_id, outer.trace_id, task_key
             group = group or outer.group
         else:
             span.parent_id = 0
         span.scope = Scope(trace_id, outer.step, key, group, span_id, sample)
 
-    def record_unread(ended: Sequence[Ended]) -> list[HostedSession]:
-        """Record sessions that nobody has read anything of; give those that were read after all.
+    def claim(spans: Sequence[HostedSession]) -> list[Describe | None]:
+        """Give ids to sessions that nobody has read anything of, and say what describes each.
 
-        What only a reader could ask for, as the attributes, is left to the record.
+        None stands for the others, and for those that belong to a task; `record` is for them.
         """
-        read: list[HostedSession] = []
-        recorded: list[Any] = []
-        add = recorded.extend
-        trace_ids = [new_trace() for _ in ended]  # before the lock: it may ask the system
+        claimed: list[Describe | None] = []
+        add = claimed.append
+        outer, is_of_task = None, False
+        trace_ids = [new_trace() for _ in spans]  # before the lock: it may ask the system
         with completing:
-            for (span, key, sample, group, end, status, attrs, fields), trace_id in zip(
-                ended, trace_ids, strict=True
-            ):
-                if span.describe is None:
-                    read.append(span)
+            for span, trace_id in zip(spans, trace_ids, strict=True):
+                describe = span.describe
+                if span.outer is not outer:
+                    outer = span.outer
+                    is_of_task = _task_around(outer) is not None
+                if describe is None or is_of_task:
+                    add(None)
                     continue
-                span_id = new_id()
-                place(span, span_id, key, group, sample, trace_id)
-                span.attrs, span.fields, span.thread = attrs, fields, 0
-                span.id = span_id
-                span.describe = span.label = span.settings = None
-                add(
-                    (
-                        _SESSION,
-                        "session",
-                        span.scope,
-                        span_id,
-                        span.parent_id,
-                        span.start_ns,
-                        end,
-                        status,
-                        attrs,
-                        fields,
-                    )
-                )
-        extend(recorded)
-        return read
+                span.trace_id = trace_id
+                span.id = new_id()
+                add(describe)
+        return claimed
 
     def record(span: HostedSession, end: int, status: int) -> None:
         """Record a session that has been taken out of the open ones."""
@@ -235,4 +233,9 @@ def bind_hosted(
             )
         )
 
-    return HostedTypes(begin, record, record_unread, renew)
+    return HostedTypes(begin, record, claim, renew)
+
+
+def _task_around(outer: Scope) -> str | None:
+    """Give the key of the task that a session begun in this scope belongs to."""
+    return outer.task_key if outer.session_id is None else None

@@ -41,6 +41,8 @@ _TICK_S: Final = 0.05
 _BUSY_TICK_S: Final = 0.02
 _CALM_TICK_S: Final = 0.25
 """Between looks while nothing at all is recorded: thousands of spans may be open for minutes."""
+_CALM_SHARE: Final = 0.95
+"""No longer than this part of `drain_s`, since a kill is to lose no more than that."""
 _OUTBOX_SHARE: Final = 0.75
 """Part of the memory bound that encoded frames may take; the rest is the buffer's."""
 
@@ -186,11 +188,12 @@ class Recorder:
             tick_s = min(_BUSY_TICK_S, self._tick_s)
         elif self.buffers.rows or self.buffers.hosted or self._asked.are_expected():
             tick_s = self._tick_s
+        elif self._is_calm:
+            tick_s = min(_CALM_TICK_S, self.settings.drain_s * _CALM_SHARE)
         else:
             left_s = (due_ns - self.clock.mono_ns()) * 1e-9
-            most_s = _CALM_TICK_S if self._is_calm else 2 * self._tick_s
-            tick_s = min(most_s, max(left_s, self._tick_s))
-        seen = len(self.buffers.open)
+            tick_s = min(2 * self._tick_s, max(left_s, self._tick_s))
+        seen = self.buffers.count_living()
         signals = self._pipe.wait(0 if self.buffers.is_filling() else tick_s)
         self._is_busy = self.buffers.is_busy()
         self._is_calm = self.buffers.is_untouched(seen)

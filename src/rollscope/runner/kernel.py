@@ -172,7 +172,7 @@ class Kernel:
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin on a loop, from its thread."""
         self.loop, self.thread_id = loop, threading.get_ident()
-        self.trace.thread_id = self.thread_id
+        self.trace.run_on(self.thread_id)
         self.has_lived = True
         self.timers.bind(loop)
         self.launcher.bind(loop)

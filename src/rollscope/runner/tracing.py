@@ -10,28 +10,25 @@ from __future__ import annotations
 import time
 from contextvars import Context
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from rollscope.instrument import default
 from rollscope.runner.lane import Lane
-from rollscope.runner.recording import (
-    describe_special,
-    facts_of,
-    record_attempt,
-    record_sessions,
-)
+from rollscope.runner.recording import record_attempt, record_sessions
+from rollscope.runner.sessionfacts import StartFacts, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rollscope.instrument.binding import SpanTypes
-    from rollscope.instrument.hosted import Begin, Describe, Facts, HostedSession
+    from rollscope.instrument.hosted import Begin, HostedSession
     from rollscope.instrument.recorder import Recorder
     from rollscope.instrument.spans import Span
     from rollscope.instrument.tracer import Tracer
     from rollscope.runner.gates import Gate
     from rollscope.runner.outcome import Outcome
-    from rollscope.runner.task import Task, TaskOptions
+    from rollscope.runner.task import Task
     from rollscope.runner.timers import Timer, Timers
 
 __all__ = ["Trace"]
@@ -55,11 +52,13 @@ class Trace:
         self._hosted: list[Any] = []
         """What the writer is to record; the recorder's own."""
         self._begin: Begin | None = None
-        self._facts_of_start: Describe = self._describe_start
-        self.thread_id = 0
-        """Of the loop that tasks run on."""
+        self._start_facts = StartFacts(name)
         self._timers: Timers | None = None
         self._timer: Timer | None = None
+
+    def run_on(self, thread_id: int) -> None:
+        """Note the thread of the loop that tasks run on."""
+        self._start_facts.thread_id = thread_id
 
     def use_timers(self, timers: Timers) -> None:
         """Use these for what is recorded a little later."""
@@ -90,7 +89,7 @@ class Trace:
                 task.options,
                 task.version_start,
                 task.attempt_ns or time.perf_counter_ns(),
-                self._facts_of_start,
+                self._start_facts,
                 task.span,
             )
 
@@ -101,18 +100,6 @@ class Trace:
         span: Span | None = task.span
         if span is not None:
             span.start_ns = task.finished_ns or span.start_ns
-
-    def _describe_start(self, span: HostedSession) -> Facts:
-        """Say what is known of a session from its start on."""
-        options: TaskOptions = span.settings
-        key = options.key
-        if key is None:
-            key = f"{getattr(span.label, '__name__', 'task')}/{span.number}"
-        attrs = {"replica": self._name}
-        if options.is_special:
-            describe_special(options, attrs)
-        group = None if options.group is None else str(options.group)
-        return key, options.sample, group, attrs, self.thread_id
 
     def attempt_ended(self, task: Task) -> None:
         """Record an attempt that is followed by another."""
@@ -158,20 +145,31 @@ class Trace:
 
     def delivered(self, outcomes: Sequence[Outcome], now_ns: int) -> None:
         """Record sessions whose outcomes are handed over."""
-        types = self._types
-        if types is None:
+        if self._types is None:
             return
-        take, leave_to_writer = self._ending.pop, self._hosted.extend
-        for outcome in outcomes:
-            span: HostedSession | None = outcome.span
-            if span is None:
-                continue
-            if take(span, None) is not None:
-                leave_to_writer(facts_of(outcome))
-            elif span.ref is not None:
-                post_s = (now_ns - outcome.finished_ns) * 1e-9
-                total_s = (now_ns - outcome.submitted_ns) * 1e-9
-                types.add_facts(span.ref, {"post_wait_s": post_s, "total_s": total_s})
+        take = self._ending.pop
+        if len(outcomes) == 1:  # the way of most, where each is waited for
+            if take(outcomes[0].span, None) is not None:
+                self._hosted.extend(facts_of(outcomes[0]))
+            else:
+                self._delivered_late(outcomes[0], now_ns)
+            return
+        ending = [outcome for outcome in outcomes if take(outcome.span, None) is not None]
+        # First all of it, then one call: other threads extend the list too.
+        self._hosted.extend(list(chain.from_iterable(map(facts_of, ending))))
+        if len(ending) < len(outcomes):
+            recorded_now = set(map(id, ending))
+            for outcome in outcomes:
+                if id(outcome) not in recorded_now:
+                    self._delivered_late(outcome, now_ns)
+
+    def _delivered_late(self, outcome: Outcome, now_ns: int) -> None:
+        """Add to the record of a session, if it has one, what was not known when it was made."""
+        span: HostedSession | None = outcome.span
+        if span is not None and span.ref is not None and self._types is not None:
+            post_s = (now_ns - outcome.finished_ns) * 1e-9
+            total_s = (now_ns - outcome.submitted_ns) * 1e-9
+            self._types.add_facts(span.ref, {"post_wait_s": post_s, "total_s": total_s})
 
     def consumed(self, outcomes: Sequence[Outcome], step: int | None) -> None:
         """Note that the trainer has used outcomes."""

@@ -8,7 +8,7 @@ import pytest
 
 from rollscope.config import Settings
 from rollscope.instrument.binding import bind_span_types
-from rollscope.instrument.buffers import Buffers
+from rollscope.instrument.buffers import HOSTED, Buffers
 from rollscope.instrument.clock import WallLine
 from rollscope.instrument.drain import Drain
 from rollscope.instrument.encoder import encode_rows
@@ -17,7 +17,7 @@ from rollscope.instrument.parcel import Importance, Parcel
 from rollscope.instrument.sinks import NullSink, Opening
 from rollscope.instrument.spans import NOOP, Span
 from rollscope.instrument.stacks import SpanStack
-from rollscope.model.batch import Batch, decode_batch
+from rollscope.model.batch import Batch, SpanColumns, decode_batch
 from rollscope.model.frames import scan_frames
 from rollscope.model.kinds import Kind, MetricType, Status
 from rollscope.model.records import (
@@ -394,6 +394,75 @@ def test_rows_that_come_too_fast_are_given_up_by_their_importance(
     assert {span.kind for span in found if isinstance(span, SpanRecord)} == kept
     dropped = {f"{kind}.overload": 1 for kind in kinds if kind not in kept}
     assert bench.outbox.dropped() == dropped
+
+
+# Sessions of a runner
+
+
+def leave(bench: Bench, count: int) -> None:
+    """Leave sessions to the writer: the first entry of each is its number."""
+    for number in range(1, count + 1):
+        bench.buffers.hosted.extend((number,) * HOSTED)
+
+
+def encode_numbered(hosted: list[Any]) -> SpanColumns:
+    rows = [make_row(number, kind=Kind.SESSION) for number in hosted[::HOSTED]]
+    return encode_rows([entry for row in rows for entry in row], 4096)
+
+
+def test_sessions_that_a_runner_gives_are_written_in_slices_and_in_order() -> None:
+    bench = Bench()
+    bench.buffers.host = encode_numbered
+    leave(bench, 2500)
+    found = [record for record in bench.run() if isinstance(record, SpanRecord)]
+    assert [int(record.span_id, 16) for record in found] == list(range(1, 2501))
+    sizes = [len(batch.spans.what) for batch in bench.batches() if batch.spans is not None]
+    assert sizes == [1000, 1000, 500]
+    assert bench.batches()[-1].drained
+
+
+def test_sessions_that_cannot_be_given_are_counted_and_the_others_come_through(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(hosted: list[Any]) -> None:
+        raise ValueError("odd")
+
+    monkeypatch.delenv("ROLLSCOPE_RAISE")
+    bench = Bench()
+    bench.buffers.host = fail
+    leave(bench, 3)
+    bench.close(bench.open("fine"))
+    assert spans_in(bench.run()) == [("fine", Status.OK)]
+    assert bench.outbox.dropped() == {"session.not_encodable": 3}
+    assert len(caplog.messages) == 1
+
+
+def test_sessions_that_come_too_fast_are_given_up_from_the_oldest_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from rollscope.instrument import drain as module
+
+    monkeypatch.setattr(module, "_LEAST_ROWS", 10)
+    bench = Bench()
+    bench.buffers.host = encode_numbered
+    monkeypatch.setattr(bench.outbox, "room_bytes", lambda: 0)
+    leave(bench, 25)
+    found = [record for record in bench.run() if isinstance(record, SpanRecord)]
+    assert [int(record.span_id, 16) for record in found] == list(range(6, 26))
+    assert bench.outbox.dropped() == {"session.overload": 5}
+
+
+def test_where_nothing_has_changed_only_the_heart_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(heartbeat_s=1.0)
+    parked = bench.open("parked")
+    assert spans_in(bench.run()) == [("parked", Status.OPEN)]
+    with monkeypatch.context() as patched:
+        patched.setattr(bench.buffers, "opened_since", None)  # nobody looks through what is open
+        assert bench.run() == []
+        assert lists_in(bench.run(1.0)) != []
+    bench.close(parked)
+    bench.open("another")
+    assert spans_in(bench.run()) == [("parked", Status.OK), ("another", Status.OPEN)]
 
 
 # Facts, metrics, payloads, stacks

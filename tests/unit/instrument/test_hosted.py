@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rollscope.instrument.binding import bind_span_types
-from rollscope.instrument.buffers import ATTRS, ROW, SCOPE, SPAN, Buffers
+from rollscope.instrument.buffers import Buffers
 from rollscope.instrument.spans import NOOP, Span
+from rollscope.model.refs import SpanRef
 from rollscope.testing import FakeClock, SequentialIds
 
 if TYPE_CHECKING:
@@ -30,9 +31,8 @@ class Bench:
         self.asked.append(span.number)
         return f"{span.label}/{span.number}", 2, None, {"replica": "r"}, 5
 
-    def record(self, *spans: HostedSession) -> list[HostedSession]:
-        ended: list[Any] = [(span, "key", 0, None, 2000, 1, {"a": 1}, {}) for span in spans]
-        return self.types.hosted.record_unread(ended)
+    def claim(self, *spans: HostedSession) -> list[bool]:
+        return [describe is not None for describe in self.types.hosted.claim(spans)]
 
 
 @pytest.fixture
@@ -82,21 +82,38 @@ def test_a_session_that_is_over_is_never_open(bench: Bench) -> None:
     assert bench.buffers.open == {}
 
 
-def test_a_session_is_named_as_it_was_recorded(bench: Bench) -> None:
+def test_a_claimed_session_has_its_ids_and_nothing_is_asked_of_it(bench: Bench) -> None:
     span = copy_context().run(bench.begin)
     span.is_over = True
-    assert bench.record(span) == []
-    (row,) = [bench.buffers.rows[at : at + ROW] for at in range(0, len(bench.buffers.rows), ROW)]
-    assert (row[SPAN], row[SCOPE], row[ATTRS]) == (span.id, span.scope, {"a": 1})
-    assert span.ref is not None
-    assert bench.asked == []
+    assert bench.claim(span) == [True]
+    assert span.ref == SpanRef(span.trace_id or b"", span.id)
+    assert (bench.asked, bench.buffers.open) == ([], {})
 
 
-def test_a_session_that_was_read_is_given_back_for_its_own_record(bench: Bench) -> None:
+def test_what_is_read_of_a_claimed_session_agrees_with_its_ids(bench: Bench) -> None:
+    span = copy_context().run(bench.begin)
+    span.is_over = True
+    bench.claim(span)
+    claimed = span.ref
+    assert (span.scope.task_key, span.scope.session_id) == ("fn/1", span.id)
+    assert SpanRef(span.scope.trace_id, span.id) == claimed == span.ref
+    assert (span.attrs, span.parent_id, bench.buffers.open) == ({"replica": "r"}, 0, {})
+
+
+def test_a_session_that_was_read_is_not_claimed(bench: Bench) -> None:
     read, unread = copy_context().run(bench.begin, 1), copy_context().run(bench.begin, 2)
     assert read.id
-    assert bench.record(read, unread) == [read]
-    assert bench.buffers.rows[SPAN::ROW] == [unread.id]
+    assert bench.claim(read, unread) == [False, True]
+
+
+def test_a_session_of_a_task_is_not_claimed(bench: Bench) -> None:
+    def run() -> HostedSession:
+        with bench.types.new_task("around", "g", None, {}):
+            return bench.begin()
+
+    session = copy_context().run(run)
+    assert bench.claim(session) == [False]
+    assert session.scope.task_key == "around"
 
 
 def test_another_attempt_goes_on_with_the_trace_of_the_last(bench: Bench) -> None:
