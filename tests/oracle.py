@@ -121,6 +121,7 @@ class Remembering:
     def __init__(self, source: Source) -> None:
         self.dialect, self.now_ns = source.dialect, source.now_ns
         self._source = source
+        self.rows_since, self.lengths = source.rows_since, source.lengths
         self._known: dict[str, pa.Table] = {}
 
     def query(self, sql: str, **values: Value) -> pa.Table:

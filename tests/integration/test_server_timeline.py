@@ -13,6 +13,7 @@ import rollscope as rs
 from rollscope.errors import StoreError
 from rollscope.server import timelines
 from rollscope.server.routes import timeline
+from rollscope.store.embedded import RunStore
 from rollscope.testing.generate import generate_run
 from rollscope.testing.shape import RunShape
 from rollscope.timeline import TimelineIndex, ViewFrame, decode_frame
@@ -240,6 +241,33 @@ def test_numbers_of_another_server_are_too_old(runs: Path) -> None:
     assert after > before
     assert answer.status == 410
     assert answer.json["advice"]
+
+
+def test_the_next_server_starts_from_the_timeline_that_the_last_one_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timelines, "_LEAST_KEPT", 1)
+    generate_run(tmp_path / "first", RunShape.sized(1500))
+    with RunStore(tmp_path / "first", threads=1) as store:
+        assert store.seal()
+
+    async def visit(site: Site) -> dict[str, Any]:
+        return read(await site.api("run/first/frame?mode=raw")).columns
+
+    built = at(tmp_path, visit)
+    for thread in threading.enumerate():
+        if thread.name.startswith("rollscope-timeline"):
+            thread.join(30)
+    assert list((tmp_path / "first" / "segments").glob("timeline-host-*.index"))
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("built although it was kept")
+
+    monkeypatch.setattr("rollscope.timeline.spanindex.build_layout", refuse)
+    again = at(tmp_path, visit)
+    assert {name: column.tolist() for name, column in again.items()} == {
+        name: column.tolist() for name, column in built.items()
+    }
 
 
 def test_timelines_of_other_groupings_leave_when_they_are_too_large(

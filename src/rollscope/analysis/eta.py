@@ -1,12 +1,13 @@
 """When a running step will end: drawn from how long sessions took so far, as a range."""
 
-import bisect
 import heapq
 import random
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from rollscope.analysis.idle import known_pools
 from rollscope.analysis.ranks import nearest_rank, rank_of
@@ -16,6 +17,7 @@ __all__ = ["Eta", "Range", "estimate_end"]
 
 _DRAWS: Final = 200
 _SEED: Final = 20_011
+Times = npt.NDArray[np.int64]
 _ENOUGH: Final = 50
 """So many lengths of earlier steps are needed; with fewer, this step's own are taken."""
 
@@ -92,11 +94,12 @@ def estimate_end(
     draw = _Draw(facts, lengths, drawn, own_ids, waiting, len(old))
     last, most = [], []
     for _ in range(_DRAWS):
-        ends = sorted(draw.ends())
-        last.append(ends[-1] if ends else over[-1])
+        ends = draw.ends()
+        ends.sort()
+        last.append(int(ends[-1]) if len(ends) else over[-1])
         # What is to come ends after all that is over.
         position = rank_of(95, len(over) + len(ends)) - 1
-        most.append(over[position] if position < len(over) else ends[position - len(over)])
+        most.append(over[position] if position < len(over) else int(ends[position - len(over)]))
     eta.last_end = _range(last)
     eta.p95_end = _range(most)
     eta.step_end = _range([max(end + after_ns, facts.now_ns) for end in last])
@@ -117,18 +120,14 @@ class _Draw:
         waiting: int,
         stuck: int,
     ) -> None:
-        self._lengths = lengths
+        self._lengths = np.array(lengths, np.int64)
         self._now_ns = facts.now_ns
-        # The same seed for the same facts: a page that is loaded again says the same.
-        self._random = random.Random(_SEED).random  # noqa: S311 - a draw, not a secret
-        self._open = [
-            (
-                one.start_ns,
-                bisect.bisect_right(lengths, facts.now_ns - one.start_ns),
-                one.span_id in own_ids,
-            )
-            for one in drawn
-        ]
+        self._random = _same_draws()
+        self._starts = np.array([one.start_ns for one in drawn], np.int64)
+        ages = facts.now_ns - self._starts
+        self._longer = np.searchsorted(self._lengths, ages, side="right")
+        """Where the lengths begin that each is drawn from: those beyond its age."""
+        self._is_own = np.array([one.span_id in own_ids for one in drawn], bool)
         self._waiting = waiting
         slots = sum(
             facts.capacity.get(pool, facts.assumed_capacity.get(pool, 0))
@@ -137,25 +136,35 @@ class _Draw:
         # Who is older than anything seen keeps its slot; if that leaves none, one is made.
         self._free = max(slots - len(drawn) - stuck, 0 if drawn else 1)
 
-    def ends(self) -> list[int]:
+    def ends(self) -> Times:
         """Draw when each session of the step that is open or waiting will end."""
         count = len(self._lengths)
-        slots = [self._now_ns] * min(self._free, self._waiting)
-        ends = []
-        for start_ns, longer, is_own in self._open:
-            # Each is drawn from the lengths beyond its age.
-            chosen = longer + int(self._random() * (count - longer))
-            end_ns = start_ns + self._lengths[chosen]
-            slots.append(end_ns)
-            if is_own:
-                ends.append(end_ns)
-        if self._waiting:
-            heapq.heapify(slots)
-            for _ in range(self._waiting):
-                end_ns = slots[0] + self._lengths[int(self._random() * count)]
-                heapq.heapreplace(slots, end_ns)
-                ends.append(end_ns)
-        return ends
+        chance = self._random.random_sample(len(self._starts))
+        chosen = self._longer + (chance * (count - self._longer)).astype(np.int64)
+        ends = self._starts + self._lengths[chosen]
+        own: Times = ends[self._is_own]
+        return np.concatenate([own, self._followers(ends)]) if self._waiting else own
+
+    def _followers(self, ends: Times) -> Times:
+        """Draw when those end that wait for a slot, given when the slots become free."""
+        slots = [self._now_ns] * min(self._free, self._waiting) + ends.tolist()
+        heapq.heapify(slots)
+        chance = self._random.random_sample(self._waiting)
+        taken = self._lengths[(chance * len(self._lengths)).astype(np.int64)].tolist()
+        found = []
+        for length_ns in taken:
+            end_ns = slots[0] + length_ns
+            heapq.heapreplace(slots, end_ns)
+            found.append(end_ns)
+        return np.array(found, np.int64)
+
+
+def _same_draws() -> np.random.RandomState:
+    """Give the same numbers every time: a page that is loaded again says the same."""
+    _, state, _ = random.Random(_SEED).getstate()  # noqa: S311  (a draw, not a secret)
+    draws = np.random.RandomState()
+    draws.set_state(("MT19937", np.array(state[:-1], np.uint32), state[-1], 0, 0.0))
+    return draws
 
 
 def _in_flight(facts: StepFacts) -> list[SessionRow]:

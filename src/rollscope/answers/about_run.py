@@ -3,12 +3,13 @@
 from typing import Final
 
 from rollscope.answers.doctor import Checkup, examine
+from rollscope.answers.enginehistory import EngineHistory, engine_history
 from rollscope.answers.errors import Errors, errors
 from rollscope.answers.health import Health, health
 from rollscope.answers.hosts import HostGrouping, Hosts, hosts
 from rollscope.answers.now import Now, now
 from rollscope.answers.overview import Overview, overview
-from rollscope.answers.parameters import SCOPE, SINCE, UNTIL, choice, flag, number, text
+from rollscope.answers.parameters import SCOPE, SINCE, UNTIL, choice, flag, moment, number, text
 from rollscope.answers.question import Given, Question
 from rollscope.answers.series import Axis, Metrics, Series, list_metrics, series
 from rollscope.answers.stuck import Stuck, stuck
@@ -28,6 +29,16 @@ def _series(source: RunStore, given: Given) -> Series:
     )
 
 
+def _engines(source: RunStore, given: Given) -> EngineHistory:
+    return engine_history(
+        source,
+        given.text("replica"),
+        points=given.number("points"),
+        since_ns=given.maybe_number("since_ns"),
+        until_ns=given.maybe_number("until_ns"),
+    )
+
+
 ABOUT_RUN: Final[tuple[Question, ...]] = (
     Question(
         name="doctor",
@@ -35,6 +46,18 @@ ABOUT_RUN: Final[tuple[Question, ...]] = (
         parameters=(flag("deep", "read every segment whole"),),
         answer=Checkup,
         make=lambda source, given: examine(source, deep=given.flag("deep")),
+    ),
+    Question(
+        name="engines",
+        doc="how inference engines did over time, where they are asked for their metrics",
+        parameters=(
+            text("replica", "", "only this one, if it is known"),
+            number("points", 120, 1000, "how many stretches of time"),
+            moment("since_ns", "from when; a quarter of an hour before the end if not given"),
+            moment("until_ns", "until when; now if not given"),
+        ),
+        answer=EngineHistory,
+        make=_engines,
     ),
     Question(
         name="errors",

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rollscope.answers.sharing import shared
 from rollscope.answers.source import Source
 from rollscope.store.dialect import Value
 
@@ -42,6 +43,10 @@ class Declaration(msgspec.Struct, frozen=True):
 
 def declarations(source: Source) -> list[Declaration]:
     """Give the latest declaration of each pool and set of labels."""
+    return shared(source, "declarations", lambda: _declarations(source))
+
+
+def _declarations(source: Source) -> list[Declaration]:
     latest = [source.dialect.arg_max(one, "time_ns", "process") for one in ("value", "process")]
     sql = f"""
         SELECT labels, {latest[0]} AS slots, {latest[1]} AS process FROM metrics
@@ -68,6 +73,10 @@ def most_at_once(source: Source) -> dict[str, int]:
     While a run stays open, only the sessions that came or went since the last time are looked at:
     those that were over by then overlap with nothing that starts later.
     """
+    return shared(source, "most at once", lambda: _most_at_once(source))
+
+
+def _most_at_once(source: Source) -> dict[str, int]:
     until_ns, known = _known.get(source, (None, {}))
     found = _most_since(source, until_ns)
     most = {pool: max(known.get(pool, 0), found.get(pool, 0)) for pool in {**known, **found}}

@@ -14,6 +14,7 @@ from rollscope._version import __version__
 from rollscope.analysis.wording import say_count, say_names, say_ns
 from rollscope.answers.source import fetch
 from rollscope.store.embedded import RunStore
+from rollscope.store.hostclocks import BY_ROUND_TRIPS
 from rollscope.store.run import read_run_file
 from rollscope.store.schema import SEGMENT_SCHEMA
 from rollscope.store.sealer import SEGMENT_DIR, Progress
@@ -22,6 +23,10 @@ from rollscope.store.segments import Segment, is_sound
 __all__ = ["Checkup", "Finding", "Severity", "examine"]
 
 _CLOCK_OFF_NS: Final = 50_000_000
+_DRIFT_PPM: Final = 0.5
+"""From where on a drift is worth telling."""
+_FINEST_NS: Final = 100_000
+"""Nobody should rely on clocks of two hosts to agree better."""
 _LEAST_FREE_BYTES: Final = 5_000_000_000
 _LEAST_FREE_SHARE: Final = 0.02
 _SILENT_BEATS: Final = 3
@@ -83,6 +88,9 @@ class _Process(msgspec.Struct):
     last_seen_ns: int
     heartbeat_ns: int
     offset_ns: int
+    offset_error_ns: int | None
+    offset_source: str
+    drift_ppm: float
     spans: int
     open_spans: int
     lost_ends: int
@@ -329,15 +337,25 @@ def _find_lost_ends(processes: list[_Process]) -> Iterator[Finding]:
 
 
 def _find_clocks(processes: list[_Process]) -> Iterator[Finding]:
-    hosts = {p.host: p.offset_ns for p in processes if abs(p.offset_ns) > _CLOCK_OFF_NS}
-    for host, offset_ns in sorted(hosts.items()):
-        side = "ahead" if offset_ns < 0 else "behind"
+    hosts = {p.host: p for p in processes if abs(p.offset_ns) > _CLOCK_OFF_NS}
+    for host, process in sorted(hosts.items()):
         yield Finding(
             Severity.WARNING,
             "clocks",
-            f"The clock of {host} is {say_ns(abs(offset_ns))} {side}; its times were moved.",
+            f"The clock of {host} is {_say_clock(process)}",
             "Let the hosts keep time by NTP or chrony.",
         )
+
+
+def _say_clock(process: _Process) -> str:
+    side = "ahead" if process.offset_ns < 0 else "behind"
+    off_by = f"{say_ns(abs(process.offset_ns))} {side}"
+    if process.offset_source != BY_ROUND_TRIPS or process.offset_error_ns is None:
+        return f"{off_by}; its times were moved."
+    drift = abs(process.drift_ppm)
+    drifts = f" and drifts {drift:.0f} ppm" if drift >= _DRIFT_PPM else ""
+    within = say_ns(max(process.offset_error_ns, _FINEST_NS))
+    return f"{off_by}{drifts}; its times were moved, right within {within}."
 
 
 def _find_disk(run: Path) -> Iterator[Finding]:

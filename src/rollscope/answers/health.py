@@ -77,14 +77,20 @@ class DropLine(msgspec.Struct, kw_only=True):
 
 
 class ClockLine(msgspec.Struct, kw_only=True):
-    """The clock of one host, as compared with the first one."""
+    """The clock of one host, as compared with the receiver's or else with the first one."""
 
     host: str
     offset_ns: int
-    """How far its times were moved."""
+    """How far its times are moved now."""
     error_ns: int | None
     """Half the width of the range that the correction may lie in; None if only one end is
     known."""
+    drift_ppm: float
+    """How fast it falls behind, in millionths; less than 0 if it runs ahead."""
+    readings: int
+    """How often the clocks of its processes were read against the receiver's."""
+    source: str
+    """How the correction was found: by `round trips`, by the `order of records`, or not at all."""
 
 
 class DiskUse(msgspec.Struct, kw_only=True):
@@ -168,6 +174,9 @@ class _Process(msgspec.Struct, kw_only=True):
     heartbeat_ns: int
     offset_ns: int
     offset_error_ns: int | None
+    offset_source: str
+    drift_ppm: float
+    clock_readings: int
     spans: int
     open_spans: int
     lost_ends: int
@@ -232,11 +241,24 @@ def _buffer_fill(source: RunStore, titles: Mapping[int, str]) -> dict[str, float
 
 
 def _clocks(processes: Sequence[_Process]) -> list[ClockLine]:
-    hosts = {one.host: one for one in processes if one.host}
-    return [
-        ClockLine(host=host, offset_ns=one.offset_ns, error_ns=one.offset_error_ns)
-        for host, one in sorted(hosts.items())
-    ]
+    hosts: dict[str, list[_Process]] = {}
+    for one in processes:
+        if one.host:
+            hosts.setdefault(one.host, []).append(one)
+    return [_clock(host, members) for host, members in sorted(hosts.items())]
+
+
+def _clock(host: str, processes: Sequence[_Process]) -> ClockLine:
+    """Tell of a host what is known of the process that was heard of last."""
+    latest = max(processes, key=lambda one: (one.offset_source != "", one.last_seen_ns))
+    return ClockLine(
+        host=host,
+        offset_ns=latest.offset_ns,
+        error_ns=latest.offset_error_ns,
+        drift_ppm=latest.drift_ppm,
+        readings=sum(one.clock_readings for one in processes),
+        source=latest.offset_source,
+    )
 
 
 def _disk(source: RunStore) -> DiskUse:

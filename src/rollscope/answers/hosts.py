@@ -12,13 +12,16 @@ from rollscope.answers.capacity import declarations
 from rollscope.answers.engines import Engines, read_engines
 from rollscope.answers.loops import LoopLag, loop_lags
 from rollscope.answers.moment import Moment, moment_of
+from rollscope.answers.moves import Moves, moves_of
 from rollscope.answers.rows import process_rows
 from rollscope.answers.source import Source
 
-__all__ = ["OTHER", "HostGrouping", "HostLine", "Hosts", "hosts"]
+__all__ = ["OTHER", "SERVER_ROLES", "HostGrouping", "HostLine", "Hosts", "hosts"]
 
 OTHER: Final = "other"
 """Stands for the time between phases."""
+SERVER_ROLES: Final = frozenset({"receiver", "scraper"})
+"""Of logs that a server writes: it may be anywhere, and rolls nothing out."""
 _LAG_NS: Final = 60 * 1_000_000_000
 HostGrouping = Literal["host", "replica"]
 
@@ -46,6 +49,14 @@ class HostLine(msgspec.Struct, kw_only=True):
     """Requests that the engine works on."""
     engine_waiting: float | None
     """Requests that wait in the engine."""
+    preempted: float | None
+    """Requests that the engine put off, in the last half minute."""
+    prefix_hits: float | None
+    """Share of prompt tokens that the engine had cached, of those it looked up in that time."""
+    tokens_per_s: float | None
+    """Tokens that it generated, over that time."""
+    engines_down: int
+    """Engines that are asked for their metrics, and do not answer."""
 
 
 class Hosts(msgspec.Struct, kw_only=True):
@@ -68,9 +79,11 @@ def hosts(source: Source, by: HostGrouping = "host") -> Hosts:
     lines: dict[str, _Place] = {}
     by_id = {process.process: process for process in processes}
     for process in processes:
+        if process.role in SERVER_ROLES:
+            continue
         name = process.host if by == "host" else process.title
         lines.setdefault(name, _Place(process.host)).add(process)
-    for session in _open_sessions(source):
+    for session in _open_sessions(source, moves_of(source)):
         runs_it = by_id.get(session.process, ProcessRow(process=session.process))
         name = runs_it.host if by == "host" else session.replica or runs_it.title
         place = lines.setdefault(name, _Place(runs_it.host))
@@ -84,6 +97,9 @@ def hosts(source: Source, by: HostGrouping = "host") -> Hosts:
         slots[name] += one.slots
     lags = loop_lags(source, moment.now_ns - _LAG_NS, moment.now_ns)
     engines = read_engines(source, moment.now_ns)
+    if by == "replica":
+        for name, instance in engines.replicas().items():
+            lines.setdefault(name, _Place(instance))
     return Hosts(
         now_ns=moment.now_ns,
         grouped_by=by,
@@ -110,18 +126,30 @@ class _OpenSession(msgspec.Struct):
     phase: str
 
 
-def _open_sessions(source: Source) -> list[_OpenSession]:
-    """Give the sessions in flight, each with the phase that it entered last."""
-    sql = """
-        SELECT kind, name, span_id, session_id, process, replica, start_ns FROM spans
-        WHERE status = 'open' AND (kind = 'session' OR kind = 'phase')
-        ORDER BY start_ns, span_id"""
-    rows = source.query(sql).to_pylist()
-    phase_of = {row["session_id"]: row["name"] for row in rows if row["kind"] == "phase"}
+def _open_sessions(source: Source, moves: Moves) -> list[_OpenSession]:
+    """Give the sessions in flight, each with the phase that it entered last.
+
+    Args:
+        source: The run.
+        moves: By how much the times of processes are moved.
+    """
+    columns = ("kind", "start_ns", "span_id", "session_id", "process", "name", "replica")
+    sql = f"""
+        SELECT {", ".join(columns)} FROM {source.dialect.open_spans}
+        WHERE status = 'open' AND (kind = 'session' OR kind = 'phase')"""
+    table = source.query(sql)
+    rows = zip(*(table[name].to_pylist() for name in columns), strict=True)
+    sessions, phases = [], []
+    for kind, start_ns, span_id, session_id, process, name, replica in rows:
+        if kind == "session":
+            sessions.append((span_id, process, replica))
+        else:
+            start_ns += moves.of(process, start_ns)
+            phases.append((start_ns, span_id, session_id, name))
+    phase_of = {session_id: name for _, _, session_id, name in sorted(phases)}
     return [
-        _OpenSession(row["process"], row["replica"], phase_of.get(row["span_id"], OTHER))
-        for row in rows
-        if row["kind"] == "session"
+        _OpenSession(process, replica, phase_of.get(span_id, OTHER))
+        for span_id, process, replica in sessions
     ]
 
 
@@ -150,4 +178,8 @@ def _line(
         kv_use=engines.mean("kv_use", name, ids),
         engine_running=engines.total("running", name, ids),
         engine_waiting=engines.total("waiting", name, ids),
+        preempted=engines.preempted(name, ids),
+        prefix_hits=engines.hit_rate(name, ids),
+        tokens_per_s=engines.tokens_per_s(name, ids),
+        engines_down=engines.down(name, ids),
     )

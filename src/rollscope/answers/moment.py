@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from rollscope.answers.moves import MOST_MOVED
+from rollscope.answers.sharing import shared
 from rollscope.answers.source import Source
 
 __all__ = ["Moment", "moment_of"]
@@ -27,9 +29,13 @@ class Moment(NamedTuple):
 
 def moment_of(source: Source) -> Moment:
     """Find the moment that counts as now."""
-    sql = """
+    return shared(source, "moment", lambda: _find_moment(source))
+
+
+def _find_moment(source: Source) -> Moment:
+    sql = f"""
         SELECT min(started_ns) AS first_ns, max(last_seen_ns) AS last_ns,
-            max(abs(offset_ns)) AS moved_ns,
+            max({MOST_MOVED}) AS moved_ns,
             sum(CASE WHEN status IN ('ended', 'dead') THEN 0 ELSE 1 END) AS alive
         FROM processes"""
     (row,) = source.query(sql).to_pylist()

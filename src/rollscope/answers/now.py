@@ -19,7 +19,7 @@ from rollscope.answers.facts import gather_steps
 from rollscope.answers.hosts import OTHER, Hosts, hosts
 from rollscope.answers.moment import Moment, moment_of
 from rollscope.answers.recent import Recent, fetch_recent
-from rollscope.answers.scope import known_steps
+from rollscope.answers.sharing import sharing
 from rollscope.answers.source import Source
 from rollscope.answers.stuck import stuck
 from rollscope.answers.tiles import (
@@ -37,6 +37,7 @@ from rollscope.answers.tiles import (
     token_tile,
 )
 from rollscope.answers.waits import (
+    ETA_STEPS,
     StepDigest,
     StepWaits,
     digest_step,
@@ -108,6 +109,11 @@ def now(source: Source, *, bins: int = 900) -> Now:
         source: The run.
         bins: How many moments of the last fifteen minutes the series by phase has.
     """
+    with sharing():
+        return _now(source, bins)
+
+
+def _now(source: Source, bins: int) -> Now:
     moment = moment_of(source)
     recent = fetch_recent(source, moment, WINDOW_NS, WINDOW_NS // bins)
     judged = stuck(source)
@@ -123,7 +129,7 @@ def now(source: Source, *, bins: int = 900) -> Now:
         progress=progress_tile(digests[0] if digests else None, forecast, moment),
         ended=ended_tile(recent, moment),
         tokens=token_tile(recent, moment),
-        oldest=oldest_tile(source, recent, moment, judged.rows),
+        oldest=oldest_tile(recent, moment, judged.rows),
         failures=error_tile(source, moment),
         waits=[digest.waits for digest in digests],
         by_phase=_by_phase(source, recent, moment, capacity, bins),
@@ -137,22 +143,21 @@ def now(source: Source, *, bins: int = 900) -> Now:
 
 def _steps(source: Source) -> tuple[list[StepDigest], tuple[Eta, int] | None]:
     """Give the running step and the last one that is over, and when the running one will end."""
-    numbers = known_steps(source)
+    sql = """
+        SELECT step, sum(CASE WHEN end_ns IS NULL THEN 1 ELSE 0 END) AS unended
+        FROM steps WHERE step IS NOT NULL GROUP BY step ORDER BY step"""
+    known = source.query(sql)
+    numbers: list[int] = known["step"].to_pylist()
     if not numbers:
         return [], None
-    if not _may_run(source, numbers[-1]):
+    if not known["unended"][-1].as_py():  # no rank has yet to end it
         return past_digests(source, numbers[-1:]), None
     gathered, _ = gather_steps(source, numbers[-1], numbers[-1], is_light=True)
     facts, earlier = gathered[-1], numbers[:-1]
-    digests = [digest_step(facts), *past_digests(source, earlier[-1:])]
+    history = past_digests(source, earlier[-ETA_STEPS:])
     is_running = facts.span.end_ns is None
-    return digests, step_eta(source, facts, earlier) if is_running else None
-
-
-def _may_run(source: Source, step: int) -> bool:
-    """Say whether any rank has yet to end a step."""
-    sql = "SELECT count(*) AS n FROM steps WHERE step = $step AND end_ns IS NULL"
-    return bool(source.query(sql, step=step)["n"][0].as_py())
+    forecast = step_eta(facts, history) if is_running else None
+    return [digest_step(facts), *history[-1:]], forecast
 
 
 def _by_phase(

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from rollscope.analysis.messages import Message, split_payload
+from rollscope.answers.moves import Moves, moves_of
 from rollscope.answers.rows import extent, sessions_with
 from rollscope.answers.session import find_session
 from rollscope.answers.source import Source
@@ -93,7 +94,7 @@ def session_payloads(source: RunStore, given: str, full: str = "") -> Payloads:
     """
     session_id = find_session(source, given)
     index = _index_of(source)
-    kept = list(_kept(index.find(_span_ids(source, session_id)), _offsets(source)))
+    kept = list(_kept(index.find(_span_ids(source, session_id)), moves_of(source)))
     if full:
         one = _named(kept, full)
         message = _shown(one, _OPENED_CHARS)
@@ -136,15 +137,10 @@ def _span_ids(source: Source, session_id: int) -> list[int]:
     return [session_id, *ids]
 
 
-def _offsets(source: Source) -> dict[int, int]:
-    rows = source.query("SELECT process, offset_ns FROM processes").to_pylist()
-    return {row["process"]: row["offset_ns"] for row in rows}
-
-
-def _kept(payloads: Sequence[FoundPayload], offsets: dict[int, int]) -> Iterator[_Kept]:
+def _kept(payloads: Sequence[FoundPayload], moves: Moves) -> Iterator[_Kept]:
     """Take payloads apart, and leave out what a conversation only repeats."""
     for payload in payloads:
-        payload.time_ns += offsets.get(payload.process, 0)
+        payload.time_ns += moves.of(payload.process, payload.time_ns)
     counts: dict[int, int] = {}
     above: list[Message] = []
     for payload in sorted(payloads, key=lambda one: (one.time_ns, one.span_id)):

@@ -56,6 +56,15 @@ class Recent(NamedTuple):
         """Add up the output tokens that were told of in each step of the grid."""
         return in_bins(self.token_ends, grid, self.token_counts)
 
+    def oldest_open(self) -> tuple[int, int] | None:
+        """Give id and start of the session that has been open longest; None if none is open."""
+        ids, starts, ends = self.sessions
+        is_open = np.flatnonzero(ends == FOREVER)
+        if not len(is_open):
+            return None
+        first = is_open[np.lexsort((ids[is_open], starts[is_open]))[0]]
+        return int(ids[first]), int(starts[first])
+
     def oldest(self, grid: Grid) -> Numbers:
         """Give how old the oldest session in flight is at each tick."""
         starts, ends = self.sessions.starts, self.sessions.ends

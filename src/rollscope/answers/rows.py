@@ -6,6 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from rollscope.analysis.rows import EventRow, ProcessRow, SessionRow, SpanRow
+from rollscope.answers.moves import MOST_MOVED
+from rollscope.answers.sharing import shared
 from rollscope.answers.source import Source, fetch
 from rollscope.store.dialect import Value
 from rollscope.store.views import Among, sessions_among
@@ -125,7 +127,7 @@ def event_rows(source: Source, where: str, **values: Value) -> list[EventRow]:
 def process_rows(source: Source) -> list[ProcessRow]:
     """Give every process."""
     sql = f"SELECT {PROCESS_COLUMNS} FROM processes ORDER BY started_ns, process"
-    return fetch(source, ProcessRow, sql)
+    return shared(source, "processes", lambda: fetch(source, ProcessRow, sql))
 
 
 def in_batches(ids: Sequence[int]) -> Iterable[list[int]]:
@@ -183,8 +185,12 @@ def charged_sessions(source: Source) -> str:
 
 def most_moved(source: Source) -> int:
     """Give the most by which times of any process are moved."""
-    moved = source.query("SELECT max(abs(offset_ns)) AS most FROM processes")["most"]
-    return moved[0].as_py() or 0
+    return shared(source, "most moved", lambda: _ask_most_moved(source))
+
+
+def _ask_most_moved(source: Source) -> int:
+    found = source.query(f"SELECT max({MOST_MOVED}) AS moved_ns FROM processes")
+    return found["moved_ns"][0].as_py() or 0
 
 
 def session_attrs(source: Source, sessions: Sequence[SessionRow]) -> None:

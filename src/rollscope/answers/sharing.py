@@ -11,7 +11,7 @@ __all__ = ["shared", "sharing"]
 
 T = TypeVar("T")
 
-_MOST_KEPT: Final = 8
+_MOST_KEPT: Final = 16
 """Things kept; questions about one step need fewer, and go before those about the next."""
 
 _KEPT: ContextVar[dict[Hashable, Any] | None] = ContextVar("kept", default=None)

@@ -5,8 +5,8 @@ once, and anew when more is heard of it.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -14,7 +14,6 @@ import msgspec
 from rollscope.analysis.rows import StepFacts
 from rollscope.analysis.steps import StepSummary
 from rollscope.analysis.verdict import Verdict
-from rollscope.answers.rows import process_rows
 from rollscope.answers.source import Source
 from rollscope.answers.waits import StepState, step_states
 
@@ -23,6 +22,8 @@ __all__ = ["KeptStep", "LineShelf", "StepLine"]
 _SETTLED_NS: Final = 30_000_000_000
 """After so long nothing is expected of a step any more that its state would not show."""
 _MOST: Final = 2_000
+_APART_NS: Final = 5_000_000
+"""By how much times have to be moved before verdicts are looked at anew."""
 
 
 class StepLine(msgspec.Struct, kw_only=True):
@@ -54,12 +55,10 @@ class LineShelf:
         self._kept = _shelves.setdefault(source, {})
         self._states = step_states(source, self.numbers)
         # A process that died, dropped records or has its clock moved changes verdicts.
-        self._processes = hash(
-            tuple(
-                (one.process, one.status, one.dropped, one.offset_ns)
-                for one in process_rows(source)
-            )
-        )
+        sql = """
+            SELECT process, status, dropped, offset_ns, started_ns, correction FROM processes
+            ORDER BY process"""
+        self._processes = hash(tuple(map(_state_of, source.query(sql).to_pylist())))
 
     def kept(self, first: int) -> Iterator[KeptStep]:
         """Give the steps, from the earliest on, up to the first that has to be judged.
@@ -87,3 +86,13 @@ class LineShelf:
 
     def _state(self, number: int) -> tuple[StepState | None, int]:
         return self._states.get(number), self._processes
+
+
+def _state_of(process: Mapping[str, Any]) -> tuple[object, ...]:
+    """Give what verdicts depend on.
+
+    A clock that drifts is read anew all the time, but what has been settled stays in its place, as
+    the start of the process does.
+    """
+    moved = process["started_ns"] // _APART_NS if process["correction"] else process["offset_ns"]
+    return process["process"], process["status"], process["dropped"], moved

@@ -22,7 +22,7 @@ from rollscope.answers.scope import StepScope, known_steps
 from rollscope.answers.source import Source
 from rollscope.answers.steplines import LineShelf, StepLine
 from rollscope.answers.stuck import Stuck, stuck
-from rollscope.answers.waits import step_eta
+from rollscope.answers.waits import ETA_STEPS, past_digests, step_eta
 from rollscope.errors import CommandError
 
 __all__ = ["StepAnswer", "StepLine", "Steps", "one_step", "steps"]
@@ -203,10 +203,16 @@ def one_step(source: Source, number: int) -> StepAnswer:
         parts=parts,
         staleness=staleness(facts.sessions, facts.events, phase_unions(source, facts.sessions)),
         what_if=replay_step(facts),
-        eta=step_eta(source, facts, earlier)[0] if facts.span.end_ns is None else None,
+        eta=_eta(source, facts, earlier),
         holders=[by_id[one] for one in parts.tail.holders if one in by_id],
         slowest=slowest[:10],
     )
+
+
+def _eta(source: Source, facts: StepFacts, earlier: Sequence[int]) -> Eta | None:
+    if facts.span.end_ns is not None:
+        return None
+    return step_eta(facts, past_digests(source, earlier[-ETA_STEPS:]))[0]
 
 
 def _length(session: SessionRow, now_ns: int) -> int:

@@ -1,21 +1,27 @@
-"""Which rollouts are stuck right now, in which phase, since when, where, at which line."""
+"""Which rollouts are stuck right now, in which phase, since when, where, at which line.
 
-from collections.abc import Mapping
-from typing import Final
+Rows are read on the clocks of their processes and their times moved here: what is asked is little,
+and planning a query over the views would take longer than answering it.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import msgspec
 
 from rollscope.analysis.rows import ProcessRow, SessionRow, SpanRow
-from rollscope.analysis.stuck import Reference, Stack, StuckRow, judge_sessions, judge_spans
+from rollscope.analysis.stuck import References, Stack, StuckRow, judge_sessions, judge_spans
+from rollscope.answers.moves import Moves
 from rollscope.answers.rows import PROCESS_COLUMNS, SPAN_COLUMNS, bound_ids, one_of
-from rollscope.answers.source import Source, fetch
+from rollscope.answers.source import Source
+from rollscope.errors import StoreError
 
 __all__ = ["Stuck", "stuck"]
 
 _RECENT_NS: Final = 30 * 60 * 1_000_000_000
 _RECENT_STEPS: Final = 5
-_ENOUGH: Final = 100
-"""Finished spans of a detail that make looking at all others of the name unnecessary."""
+_UNJUDGED: Final = frozenset({"task", "step"})
+"""Kinds that are open for as long as what they hold, so that only that is judged."""
 
 
 class Stuck(msgspec.Struct, kw_only=True):
@@ -29,22 +35,21 @@ class Stuck(msgspec.Struct, kw_only=True):
     outside: list[StuckRow]
 
 
-class _Finished(msgspec.Struct):
-    name: str
-    detail: str | None
-    count: int
-    p99_ns: int
-    max_ns: int
-
-
 def stuck(source: Source) -> Stuck:
     """Judge everything that is open."""
-    processes, titles = _processes(source)
-    spans, sessions = _open(source, processes, titles)
-    moved_ns = max((abs(process.offset_ns) for process in processes), default=0)
-    references = _references(source, spans, moved_ns) if spans else {}
-    stacks = _stacks(source, spans)
-    progress_ns, errors = _signs(source, sessions, moved_ns)
+    try:
+        return _judge(source)
+    except StoreError:
+        # A file was damaged or gone. The source goes on without it, but our queries named it.
+        return _judge(source)
+
+
+def _judge(source: Source) -> Stuck:
+    processes, titles, moves = _processes(source)
+    spans, sessions = _open(source, processes, titles, moves)
+    references = _references(source, spans, moves)
+    stacks = _stacks(source, spans, moves)
+    progress_ns, errors = _signs(source, sessions, moves)
     rows = judge_sessions(
         [span for span in spans if span.session_id is not None],
         sessions,
@@ -54,11 +59,11 @@ def stuck(source: Source) -> Stuck:
         progress_ns=progress_ns,
         stacks=stacks,
     )
-    errors = _earlier_errors(source, spans, sessions, moved_ns) | errors
+    errors = _earlier_errors(source, spans, sessions, moves) | errors
     for row in rows:
         row.last_error = None if row.session_id is None else errors.get(row.session_id)
     outside = judge_spans(
-        [span for span in spans if span.session_id is None and span.kind not in ("task", "step")],
+        [span for span in spans if span.session_id is None and span.kind not in _UNJUDGED],
         references,
         now_ns=source.now_ns,
         processes=processes,
@@ -74,28 +79,32 @@ def stuck(source: Source) -> Stuck:
     )
 
 
-def _processes(source: Source) -> tuple[list[ProcessRow], dict[int, str]]:
-    """Give every process, and how the run calls it."""
-    sql = f"SELECT {PROCESS_COLUMNS}, title FROM processes ORDER BY started_ns, process"
+def _processes(source: Source) -> tuple[list[ProcessRow], dict[int, str], Moves]:
+    """Give every process, how the run calls it, and how its times are moved."""
+    sql = f"""
+        SELECT {PROCESS_COLUMNS}, title, moved_ns, correction FROM processes
+        ORDER BY started_ns, process"""
     rows = source.query(sql).to_pylist()
     processes = msgspec.convert(rows, list[ProcessRow], strict=False)
-    return processes, {row["process"]: row["title"] for row in rows}
+    return processes, {row["process"]: row["title"] for row in rows}, Moves(rows)
 
 
 def _open(
-    source: Source, processes: list[ProcessRow], titles: Mapping[int, str]
+    source: Source, processes: list[ProcessRow], titles: Mapping[int, str], moves: Moves
 ) -> tuple[list[SpanRow], list[SessionRow]]:
     """Give the spans that are open, and once more those of them that are sessions."""
     # Straight from the spans: a session that is open has no verdict to look up yet.
     sql = f"""
         SELECT {SPAN_COLUMNS}, replica, task_key, family, group_key AS "group", sample,
-            coalesce(attempt, 0) AS attempt, version_start, waited_ns,
-            start_ns + deadline_ns AS deadline_ns
-        FROM spans WHERE status = 'open'
-        ORDER BY start_ns, span_id"""
+            coalesce(attempt, 0) AS attempt, version_start, waited_ns, deadline_ns
+        FROM {source.dialect.open_spans} WHERE status = 'open'"""
     rows = source.query(sql).to_pylist()
+    for row in rows:
+        row["start_ns"] += moves.of(row["process"], row["start_ns"])
+        if row["deadline_ns"] is not None:
+            row["deadline_ns"] += row["start_ns"]
+    rows.sort(key=lambda row: (row["start_ns"], row["span_id"]))
     sessions = [row for row in rows if row["kind"] == "session"]
-    # Joined here: a join in the query takes as long as all of the rest.
     hosts = {process.process: process.host for process in processes}
     for row in sessions:
         row["host"] = hosts.get(row["process"], "")
@@ -107,60 +116,39 @@ def _open(
     )
 
 
-def _references(
-    source: Source, spans: list[SpanRow], moved_ns: int
-) -> dict[tuple[str, str | None], Reference]:
-    """Measure finished spans of the names that are open, by detail and without."""
-    names = sorted({span.name for span in spans})
-    since_ns = _since(source, moved_ns)
-    ranked = source.dialect.rank("duration_ns", 99)
-    found: dict[tuple[str, str | None], Reference] = {}
-    for columns in ("name, detail", "name"):
-        detail = "detail" if "detail" in columns else "NULL"
-        if columns == "name":
-            names = _too_few(spans, found)
-        if not names:
-            break
-        sql = f"""
-            SELECT name, {detail} AS detail, count(*) AS count, {ranked} AS p99_ns,
-                max(duration_ns) AS max_ns
-            FROM spans
-            WHERE {source.dialect.is_in("name", "$names")} AND recorded_end_ns IS NOT NULL
-                AND status <> 'lost' AND start_ns >= $since
-                AND recorded_start_ns >= $files_since
-            GROUP BY {columns}"""
-        times = {"since": since_ns, "files_since": since_ns - moved_ns}
-        for row in fetch(source, _Finished, sql, names=names, **times):
-            found[row.name, row.detail] = Reference(row.count, row.p99_ns, row.max_ns)
-    return found
+def _references(source: Source, spans: list[SpanRow], moves: Moves) -> References:
+    """Measure finished spans of the names that are judged."""
+    enclosing = {(span.session_id, span.parent_id) for span in spans}
+    names = {
+        span.name
+        for span in spans
+        if (span.session_id, span.span_id) not in enclosing
+        and (span.session_id is not None or span.kind not in _UNJUDGED)
+    }
+    return source.lengths(names, _since(source, moves)) if names else {}
 
 
-def _too_few(spans: list[SpanRow], found: Mapping[tuple[str, str | None], Reference]) -> list[str]:
-    """Give the names that have to be measured whatever the detail, which takes another look."""
-    split = {name for name, detail in found if detail is not None}
-    wanted = set()
-    for span in spans:
-        known = found.get((span.name, span.detail))
-        if span.name in split and (span.detail is None or known is None or known.count < _ENOUGH):
-            wanted.add(span.name)
-    return sorted(wanted)
-
-
-def _since(source: Source, moved_ns: int) -> int:
+def _since(source: Source, moves: Moves) -> int:
     """Give since when spans count: the last five steps, or half an hour if that is longer."""
     recent_ns = source.now_ns - _RECENT_NS
-    sql = """
-        SELECT count(*) AS n FROM steps WHERE start_ns >= $recent AND recorded_start_ns >= $files"""
-    recent = source.query(sql, recent=recent_ns, files=recent_ns - moved_ns)
-    if recent["n"][0].as_py() >= _RECENT_STEPS:  # short ones: no need to look at all of the run
-        return recent_ns
-    sql = f"SELECT start_ns FROM steps ORDER BY start_ns DESC LIMIT {_RECENT_STEPS}"
-    starts = source.query(sql)["start_ns"].to_pylist()
-    return int(min([recent_ns, *starts]))
+    starts = _step_starts(source, moves, recent_ns)
+    if sum(start >= recent_ns for start in starts) < _RECENT_STEPS:
+        starts = _step_starts(source, moves, 0)
+    return min([recent_ns, *sorted(starts)[-_RECENT_STEPS:]])
+
+
+def _step_starts(source: Source, moves: Moves, since_ns: int) -> list[int]:
+    """Give when steps have started; those from before some time may be left out."""
+    least_ns = moves.recorded(since_ns)
+    rows = source.rows_since("spans", ("kind", "process", "start_ns"), least_ns)
+    sql = f"""
+        SELECT process, start_ns FROM {rows} AS r WHERE kind = 'step' AND start_ns >= $since"""
+    found = source.query(sql, since=least_ns).to_pylist()
+    return [row["start_ns"] + moves.of(row["process"], row["start_ns"]) for row in found]
 
 
 def _signs(
-    source: Source, sessions: list[SessionRow], moved_ns: int
+    source: Source, sessions: list[SessionRow], moves: Moves
 ) -> tuple[dict[int, int], dict[int, str]]:
     """Give when each session last showed a sign of life, and the latest error inside it.
 
@@ -168,27 +156,48 @@ def _signs(
     """
     if not sessions:
         return {}, {}
-    since_ns = min(session.start_ns for session in sessions)
-    values = bound_ids([session.span_id for session in sessions])
-    values |= {"since": since_ns, "files_since": since_ns - moved_ns}
+    least_ns = moves.recorded(min(session.start_ns for session in sessions))
+    columns = ("session_id", "process", "start_ns", "end_ns", "status", "reason")
+    spans = source.rows_since("spans", columns, least_ns)
+    events = source.rows_since("events", ("session_id", "process", "time_ns"), least_ns)
     chosen = one_of(source, "session_id")
+    error = "CASE WHEN status = 'error' THEN reason END"
+    failed = f"CASE WHEN {error} IS NOT NULL THEN coalesce(end_ns, start_ns) END"
     sql = f"""
-        SELECT session_id, max(at_ns) AS at_ns, {source.dialect.arg_max("error", "at_ns")} AS error
-        FROM (
-            SELECT session_id, coalesce(end_ns, start_ns) AS at_ns,
-                CASE WHEN status = 'error' THEN reason END AS error FROM spans
-            WHERE {chosen} AND start_ns >= $since AND recorded_start_ns >= $files_since
-            UNION ALL
-            SELECT session_id, time_ns AS at_ns, NULL AS error FROM events
-            WHERE {chosen} AND time_ns >= $since
-        ) AS signs GROUP BY session_id"""
-    rows = source.query(sql, **values).to_pylist()
-    progress_ns = {row["session_id"]: row["at_ns"] for row in rows}
-    return progress_ns, {row["session_id"]: row["error"] for row in rows if row["error"]}
+        SELECT session_id, process, max(coalesce(end_ns, start_ns)) AS at_ns,
+            max({failed}) AS failed_ns,
+            {source.dialect.arg_max(f"({error})", "coalesce(end_ns, start_ns)")} AS error
+        FROM {spans} AS s WHERE {chosen} AND start_ns >= $since GROUP BY session_id, process
+        UNION ALL
+        SELECT session_id, process, max(time_ns) AS at_ns, NULL AS failed_ns, NULL AS error
+        FROM {events} AS e WHERE {chosen} AND time_ns >= $since GROUP BY session_id, process"""
+    values = bound_ids([session.span_id for session in sessions])
+    rows = source.query(sql, since=least_ns, **values).to_pylist()
+    progress_ns: dict[int, int] = {}
+    for row in rows:
+        at_ns = row["at_ns"] + moves.of(row["process"], row["at_ns"])
+        progress_ns[row["session_id"]] = max(progress_ns.get(row["session_id"], at_ns), at_ns)
+    failures = [row for row in rows if row["error"]]
+    latest = _latest(failures, "session_id", at="failed_ns", moves=moves)
+    return progress_ns, {key: row["error"] for key, row in latest.items()}
+
+
+def _latest(
+    rows: Iterable[Mapping[str, Any]], *keys: str, at: str, moves: Moves
+) -> dict[Any, Mapping[str, Any]]:
+    """Give the last row of each key, of those that processes have for it."""
+
+    def place(row: Mapping[str, Any]) -> tuple[int, int]:
+        return row[at] + moves.of(row["process"], row[at]), row["process"]
+
+    ordered = sorted(rows, key=place)
+    if len(keys) == 1:
+        return {row[keys[0]]: row for row in ordered}
+    return {tuple(row[key] for key in keys): row for row in ordered}
 
 
 def _earlier_errors(
-    source: Source, spans: list[SpanRow], sessions: list[SessionRow], moved_ns: int
+    source: Source, spans: list[SpanRow], sessions: list[SessionRow], moves: Moves
 ) -> dict[int, str]:
     """Say what ended the previous attempt of each session that is tried again."""
     by_id = {span.span_id: span for span in spans}
@@ -201,33 +210,37 @@ def _earlier_errors(
     tasks = [by_id[parent] for parent, _ in tried if parent in by_id]
     if not tasks:
         return {}
-    since_ns = min(task.start_ns for task in tasks)
-    chosen = source.dialect.is_in("parent_id", "$ids")
+    least_ns = moves.recorded(min(task.start_ns for task in tasks))
+    columns = ("kind", "status", "parent_id", "sample", "process", "start_ns", "end_ns", "reason")
     sql = f"""
-        SELECT parent_id, sample, {source.dialect.arg_max("reason", "end_ns", "process")} AS error
-        FROM spans
-        WHERE kind = 'session' AND status = 'error' AND {chosen}
-            AND start_ns >= $since AND recorded_start_ns >= $files_since
-        GROUP BY parent_id, sample"""
-    values = {"since": since_ns, "files_since": since_ns - moved_ns}
-    rows = source.query(sql, ids=[task.span_id for task in tasks], **values).to_pylist()
+        SELECT parent_id, sample, process, max(end_ns) AS ended_ns,
+            {source.dialect.arg_max("reason", "end_ns")} AS error
+        FROM {source.rows_since("spans", columns, least_ns)} AS s
+        WHERE kind = 'session' AND status = 'error' AND reason IS NOT NULL
+            AND {source.dialect.is_in("parent_id", "$ids")} AND start_ns >= $since
+        GROUP BY parent_id, sample, process"""
+    rows = source.query(sql, ids=[task.span_id for task in tasks], since=least_ns).to_pylist()
+    latest = _latest(rows, "parent_id", "sample", at="ended_ns", moves=moves)
     return {
-        tried[row["parent_id"], row["sample"]]: row["error"]
-        for row in rows
-        if row["error"] and (row["parent_id"], row["sample"]) in tried
+        tried[key]: row["error"] for key, row in latest.items() if key in tried and row["error"]
     }
 
 
-def _stacks(source: Source, spans: list[SpanRow]) -> dict[int, Stack]:
+def _stacks(source: Source, spans: list[SpanRow], moves: Moves) -> dict[int, Stack]:
     if not spans:
         return {}
-    latest = source.dialect.arg_max("frames", "time_ns", "process")
-    chosen = source.dialect.is_in("span_id", "$ids")
+    least_ns = moves.recorded(min(span.start_ns for span in spans))
+    rows = source.rows_since("stacks", ("span_id", "process", "time_ns", "frames"), least_ns)
     sql = f"""
-        SELECT span_id, max(time_ns) AS time_ns, {latest} AS frames FROM stacks
-        WHERE {chosen} GROUP BY span_id"""
-    rows = source.query(sql, ids=[span.span_id for span in spans]).to_pylist()
+        SELECT span_id, process, max(time_ns) AS at_ns,
+            {source.dialect.arg_max("frames", "time_ns")} AS frames
+        FROM {rows} AS s WHERE {source.dialect.is_in("span_id", "$ids")}
+        GROUP BY span_id, process"""
+    found = source.query(sql, ids=[span.span_id for span in spans]).to_pylist()
     return {
-        row["span_id"]: (row["time_ns"], msgspec.json.decode(row["frames"], type=list[str]))
-        for row in rows
+        span_id: (
+            row["at_ns"] + moves.of(row["process"], row["at_ns"]),
+            msgspec.json.decode(row["frames"], type=list[str]),
+        )
+        for span_id, row in _latest(found, "span_id", at="at_ns", moves=moves).items()
     }

@@ -135,9 +135,7 @@ def _covered_s(moment: Moment, seconds: int) -> float:
     return min(seconds, max(moment.age_ns / _SECOND, 1.0))
 
 
-def oldest_tile(
-    source: Source, recent: Recent, moment: Moment, rows: Sequence[StuckRow]
-) -> OldestTile:
+def oldest_tile(recent: Recent, moment: Moment, rows: Sequence[StuckRow]) -> OldestTile:
     """Tell of the session that has been open longest, and in which phase it is."""
     tile = OldestTile(
         session_id=None,
@@ -148,13 +146,11 @@ def oldest_tile(
         detail=None,
         spark=recent.oldest(spark_grid(moment)).tolist(),
     )
-    sql = """
-        SELECT span_id, start_ns FROM spans WHERE kind = 'session' AND status = 'open'
-        ORDER BY start_ns, span_id LIMIT 1"""
-    for found in source.query(sql).to_pylist():
-        row = next((one for one in rows if one.session_id == found["span_id"]), None)
-        tile.session_id = found["span_id"]
-        tile.age_ns = max(moment.now_ns - found["start_ns"], 0)
+    found = recent.oldest_open()
+    if found is not None:
+        tile.session_id, start_ns = found
+        row = next((one for one in rows if one.session_id == tile.session_id), None)
+        tile.age_ns = max(moment.now_ns - start_ns, 0)
         if row is not None:
             tile.task_key, tile.sample = row.task_key, row.sample
             tile.name, tile.detail = row.name, row.detail

@@ -188,18 +188,16 @@ def step_states(source: Source, numbers: Sequence[int]) -> dict[int, StepState]:
     return {row["step"]: (row["consumed"], row["ended"], moved_ns) for row in rows}
 
 
-def step_eta(source: Source, facts: StepFacts, earlier: Sequence[int]) -> tuple[Eta, int]:
+def step_eta(facts: StepFacts, history: Sequence[StepDigest]) -> tuple[Eta, int]:
     """Estimate when a running step ends, from the steps just before it.
 
     Args:
-        source: The run.
         facts: The step.
-        earlier: The steps before it, in order.
+        history: The `ETA_STEPS` steps before it, or as many as there are.
 
     Returns:
         The estimate, and how many sessions the step will have.
     """
-    history = past_digests(source, earlier[-ETA_STEPS:])
     own = len(facts.sessions)
     expected = median([one.sessions_count for one in history]) if history else own
     eta = estimate_end(

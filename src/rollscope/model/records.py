@@ -33,7 +33,7 @@ class _Record(msgspec.Struct, kw_only=True, tag_field="record"):
     """Id of the process that recorded it."""
 
 
-class ProcessRecord(_Record, tag="process"):
+class ProcessRecord(_Record, tag="process", omit_defaults=True):
     """Who records: written at the start of a log and repeated, in case a log is damaged."""
 
     host: str
@@ -52,6 +52,13 @@ class ProcessRecord(_Record, tag="process"):
     python: str
     version: str
     schema: int
+    node: str = ""
+    """The node of a Ray cluster that it runs on, by its id; so are the next two."""
+    job: str = ""
+    worker: str = ""
+    actor: str = ""
+    """The class of the Ray actor that it is."""
+    actor_name: str = ""
 
 
 class SpanRecord(_Record, tag="span"):

@@ -33,6 +33,7 @@ from rollscope.model.records import (
 )
 from rollscope.model.refs import span_hex, trace_hex
 from rollscope.model.scope import ScopeRow
+from rollscope.model.undecodable import UNDECODABLE
 
 __all__ = ["batch_records"]
 
@@ -154,7 +155,7 @@ def _span_records(
 def _read_attrs(column: msgspec.Raw, rows: int) -> list[dict[str, Any]]:
     try:
         attrs: list[dict[str, Any]] | None = _attrs_decoder.decode(column)
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         raise FrameError(f"a frame holds attributes that cannot be read: {error}") from None
     if attrs is None:
         return [{} for _ in range(rows)]

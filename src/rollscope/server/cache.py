@@ -19,8 +19,8 @@ __all__ = ["AnswerCache", "Moment"]
 
 _FRESH_S: Final = 0.9
 """Less than the second that a page leaves between two questions, or every other one is in vain."""
-_REST: Final = 3
-"""An answer is good for so many times as long as it took."""
+_REST: Final = 1
+"""After an answer nothing is done for it for so many times as long as it took."""
 _SOON_S: Final = 0.05
 _MOST_BYTES: Final = 64 * 1024 * 1024
 

@@ -1,8 +1,9 @@
 """A run that somebody looks at: its store, and the one thread that owns it.
 
 The thread answers questions in the order they come, so that each sees the run at one moment, and
-in between takes in what was added: four times a second while pages look, not at all while none
-does. The event loop only hands jobs over and waits.
+in between takes in what was added: up to four times a second while pages look, so that answers
+have most of its time, and not at all while none does. The event loop only hands jobs over and
+waits.
 """
 
 import asyncio
@@ -31,6 +32,9 @@ LIMIT_S: Final = 30.0
 THREAD_PREFIX: Final = "rollscope-"
 """How threads are named that work for a run."""
 _EVERY_S: Final = 0.25
+_REST: Final = 2
+"""After taking in what was added, nothing is taken in for so many times as long as it took."""
+_MOST_REST_S: Final = 0.5
 _EVERY_OVER_S: Final = 2.0
 """Runs that are over seldom change, though one may be gone on with."""
 _LOOKED_AT_S: Final = 10.0
@@ -80,6 +84,7 @@ class OpenRun:
         self._tell = tell
         self._threads = threads
         self._refreshed_s = 0.0
+        self._rest_s = 0.0
         self._is_closed = False
         self._still = threading.Lock()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -207,16 +212,18 @@ class OpenRun:
 
     def _every_s(self) -> float:
         is_over = self.progress is not None and not self.progress.is_alive
-        return _EVERY_OVER_S if is_over else _EVERY_S
+        return _EVERY_OVER_S if is_over else max(_EVERY_S, self._rest_s)
 
     def _refresh(self, store: RunStore, headway: Headway) -> None:
         """Take in what was added, unless somebody needs the store to stand still."""
+        began_s = time.monotonic()
         if self._still.acquire(blocking=False):
             try:
                 self._take_in(store, headway)
             finally:
                 self._still.release()
         self._refreshed_s = time.monotonic()
+        self._rest_s = min(_REST * (self._refreshed_s - began_s), _MOST_REST_S)
 
     def _take_in(self, store: RunStore, headway: Headway) -> None:
         try:

@@ -2,7 +2,7 @@
 
 Each is built by a thread of its own, so that the answers which a page needs first do not wait for
 it; what is added to the run is taken in afterwards. It is extended by the thread that owns the
-run's store, and drawn from by any.
+run's store, and drawn from by any. One that took long is kept beside the run for the next server.
 """
 
 import asyncio
@@ -22,12 +22,15 @@ from rollscope.server.opened import THREAD_PREFIX, OpenRun
 from rollscope.store.embedded import RunStore
 from rollscope.timeline import TimelineIndex
 from rollscope.timeline.building import span_count
+from rollscope.timeline.keeping import has_kept
 
 __all__ = ["current_timeline", "prepare_timeline", "sessions_matching"]
 
 _BUILD_LIMIT_S: Final = 120.0
 _MOST_PREPARED: Final = 2_000_000
 """Spans of a run whose timeline is built before it is asked for; a million take about a second."""
+_LEAST_KEPT: Final = 200_000
+"""Spans of a run whose timeline is worth a file; fewer are placed in a tenth of a second."""
 _FIRST_BY: Final = "host"
 _JUDGE_EVERY_S: Final = 2.0
 _MOST_FILTERS: Final = 16
@@ -92,14 +95,17 @@ def _begin(run: OpenRun, by: str, *, most_spans: int | None = None) -> "Future[N
     def work() -> None:
         try:
             store = run.store.result()
-            if most_spans is None or span_count(store) <= most_spans:
-                _build(run, store, by)
+            built = None
+            if most_spans is None or span_count(store) <= most_spans or has_kept(store, by):
+                built = _build(run, store, by)
         except Exception as error:
             del begun[by]
             future.set_exception(error)
         else:
             del begun[by]
             future.set_result(None)
+            if built is not None:
+                _keep(built)
 
     # A thread of a pool would be waited for when the server ends, however long it takes.
     name = f"{THREAD_PREFIX}timeline-{run.name}"
@@ -107,7 +113,14 @@ def _begin(run: OpenRun, by: str, *, most_spans: int | None = None) -> "Future[N
     return future
 
 
-def _build(run: OpenRun, store: RunStore, by: str) -> None:
+def _keep(index: TimelineIndex) -> None:
+    """Write what took long to find out, for the next server."""
+    keepsake = index.take_keepsake()
+    if keepsake is not None and index.total_spans >= _LEAST_KEPT:
+        keepsake.write()
+
+
+def _build(run: OpenRun, store: RunStore, by: str) -> TimelineIndex:
     with run.standing_still():
         _make_room(run)
         seq, is_alive = run.moment()
@@ -116,11 +129,13 @@ def _build(run: OpenRun, store: RunStore, by: str) -> None:
         index.changes.number = seq
         now_s = time.monotonic()
         run.extras["timeline", by] = _Kept(index, seq, now_s, now_s)
+        return index
 
 
 def _bring_up(run: OpenRun, store: RunStore, by: str) -> TimelineIndex:
     if ("timeline", by) not in run.extras:
-        _build(run, store, by)  # it was too large to be prepared, or left again
+        # It was too large to be prepared, or left again.
+        _build(run, store, by).take_keepsake()
     kept: _Kept = run.extras["timeline", by]
     seq, is_alive = run.moment()
     now_s = time.monotonic()

@@ -176,9 +176,13 @@ def _scatter(
     words = source.dictionary_encode() if is_word else None
     numbers = source if words is None else words.indices
     is_null = np.ones(size, bool)
-    is_null[rows] = numbers.is_null().to_numpy(zero_copy_only=False)
     column = np.zeros(size, numbers.type.to_pandas_dtype())
-    column[rows] = numbers.fill_null(0).to_numpy()
+    if numbers.null_count:
+        is_null[rows] = numbers.is_null().to_numpy(zero_copy_only=False)
+        column[rows] = numbers.fill_null(0).to_numpy()
+    else:
+        is_null[rows] = False
+        column[rows] = numbers.to_numpy()
     filled = pa.array(column, mask=is_null)
     return filled if words is None else pa.DictionaryArray.from_arrays(filled, words.dictionary)
 

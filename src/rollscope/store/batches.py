@@ -1,58 +1,18 @@
 """Following one log: from a growing file of frames to batches, through damage and torn ends."""
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from rollscope.errors import FrameError, NotARunError, UnknownSchema
 from rollscope.model.batch import Batch, decode_batch
 from rollscope.model.frames import HEADER_BYTES, MARKER, scan_frames
+from rollscope.store.collecting import no_cycles
 
-__all__ = ["BatchFollower", "FrameNumbers"]
+__all__ = ["BatchFollower"]
 
 _READ_BYTES: Final = 8 * 1024 * 1024
 _MARKER_TEXT: Final = MARKER.decode()
-
-
-class FrameNumbers:
-    """Which frames of a process have been taken, whatever the order they came in."""
-
-    def __init__(self, ranges: list[list[int]] | None = None) -> None:
-        self.ranges: list[list[int]] = ranges or []
-        """First and last number of each unbroken stretch, in order."""
-
-    def take(self, number: int) -> bool:
-        """Say whether a frame is new, and remember it."""
-        ranges = self.ranges
-        if ranges and ranges[-1][1] == number - 1:  # the next one, nearly always
-            ranges[-1][1] = number
-            return True
-        at = bisect_right(ranges, number, key=lambda stretch: stretch[0])
-        if at and number <= ranges[at - 1][1]:
-            return False
-        joins_left = at > 0 and ranges[at - 1][1] == number - 1
-        joins_right = at < len(ranges) and ranges[at][0] == number + 1
-        if joins_left and joins_right:
-            ranges[at - 1][1] = ranges.pop(at)[1]
-        elif joins_left:
-            ranges[at - 1][1] = number
-        elif joins_right:
-            ranges[at][0] = number
-        else:
-            ranges.insert(at, [number, number])
-        return True
-
-    @property
-    def last(self) -> int:
-        """The highest number taken; -1 if none was."""
-        return self.ranges[-1][1] if self.ranges else -1
-
-    @property
-    def missing(self) -> int:
-        """How many frames from 0 up to the last one have not come."""
-        taken = sum(high - max(low, 0) + 1 for low, high in self.ranges if high >= 0)
-        return self.last + 1 - taken
 
 
 class BatchFollower:
@@ -94,9 +54,10 @@ class BatchFollower:
         taken = 0
         with self.path.open("rb") as file:
             size = file.seek(0, 2)
-            if size < self._read_to:
+            if size < self.offset:
                 self._tell(f"{self.path} has shrunk from {self._read_to} to {size} bytes")
                 self._read_to, self._rest = size, b""
+            self._check_rest(file)
             file.seek(self._read_to)
             while max_bytes is None or taken < max_bytes:
                 data = file.read(_READ_BYTES if max_bytes is None else min(_READ_BYTES, max_bytes))
@@ -110,6 +71,13 @@ class BatchFollower:
         self.has_more = self._read_to < size
         if final and self._rest and not self.has_more:
             yield from self._take_torn_end()
+
+    def _check_rest(self, file: BinaryIO) -> None:
+        """Read a torn end again if a receiver has cut it off, and maybe written on, meanwhile."""
+        if self._rest:
+            file.seek(self.offset)
+            if file.read(len(self._rest)) != self._rest:
+                self._read_to, self._rest = self.offset, b""
 
     def step_over(self) -> Iterator[Batch]:
         """Read what lies behind damage at the end; a frame that is merely not finished stays."""
@@ -130,13 +98,18 @@ class BatchFollower:
         if scan.damaged:
             self.damaged_bytes += scan.damaged
             self._tell(f"{self.path} is damaged; whole frames around the damage are read")
-        for body in scan.bodies:
-            try:
-                yield decode_batch(body)
-            except UnknownSchema as error:
-                self._tell(f"{self.path}: {error}")
-            except FrameError as error:
-                self.tell_unreadable(HEADER_BYTES + len(body), error)
+        with no_cycles():
+            batches = [batch for body in scan.bodies if (batch := self._decode(body))]
+        yield from batches
+
+    def _decode(self, body: bytes | memoryview) -> Batch | None:
+        try:
+            return decode_batch(body)
+        except UnknownSchema as error:
+            self._tell(f"{self.path}: {error}")
+        except FrameError as error:
+            self.tell_unreadable(HEADER_BYTES + len(body), error)
+        return None
 
     def tell_unreadable(self, size: int, error: FrameError) -> None:
         """Count a frame that is whole but makes no sense."""

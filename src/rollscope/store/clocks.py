@@ -6,7 +6,7 @@ records is a bound: this host's clock needs at least so much more than that one'
 bound of each pair of hosts is kept, so this is small however long a run is.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from rollscope.store.rawrows import Ids, Indices, find_rows
 
-__all__ = ["ClockBounds", "Offset", "estimate_offsets", "find_bounds", "merge_bound"]
+__all__ = ["ClockBounds", "Links", "Offset", "bound_clocks", "estimate_offsets", "find_links"]
 
 _LEAST_MOVE_NS: Final = 1_000_000
 """Hosts that keep time as well as NTP does are left alone."""
@@ -36,10 +36,19 @@ class Offset(msgspec.Struct, frozen=True):
     """How wrong that may be; None if records bound it on one side only."""
 
 
-def find_bounds(
+class Links(msgspec.Struct):
+    """Effects and their causes: which process recorded each, and when by its clock."""
+
+    later: Ids
+    earlier: Ids
+    later_ns: npt.NDArray[np.int64]
+    earlier_ns: npt.NDArray[np.int64]
+
+
+def find_links(
     spans: Iterable[pa.Table], facts: Iterable[pa.Table], host_of: Mapping[int, str]
-) -> ClockBounds:
-    """Find bounds in rows that came in together; causes and effects usually do.
+) -> Iterator[Links]:
+    """Find links in rows that came in together; causes and effects usually do.
 
     Args:
         spans: Rows of `spans`. Those whose `parent_path` is empty though they have a parent were
@@ -48,26 +57,38 @@ def find_bounds(
         host_of: The host of each process.
     """
     tables = [table.select(_COLUMNS) for table in spans if table.num_rows]
-    bounds: ClockBounds = {}
     if not tables or len(set(host_of.values())) < 2:
-        return bounds
+        return
     children = _rows([_caused_elsewhere(table) for table in tables])
-    wanted = [children["parent_id"]]
     consumptions = _rows([_consumptions(table) for table in facts])
-    wanted.append(consumptions["span_id"])
-    known = _Known(tables, np.unique(np.concatenate(wanted)))
+    wanted = np.concatenate((children["parent_id"], consumptions["span_id"]))
+    known = _Known(tables, np.unique(wanted))
     for effects, cause_id, time, moment in (
         (children, "parent_id", "start_ns", "start_ns"),
         (consumptions, "span_id", "time_ns", "end_ns"),
     ):
         at = known.find(effects[cause_id])
         linked = at >= 0
-        cause = at[linked]
-        least = known.rows[moment][cause] - effects[time][linked]
-        is_told = known.rows[moment][cause] > 0
-        later, earlier = effects["process"][linked], known.rows["process"][cause]
-        _tighten(bounds, host_of, later[is_told], earlier[is_told], least[is_told])
-    return bounds
+        caused_ns = known.rows[moment][at[linked]]
+        is_told = caused_ns > 0
+        yield Links(
+            effects["process"][linked][is_told],
+            known.rows["process"][at[linked]][is_told],
+            effects[time][linked][is_told],
+            caused_ns[is_told],
+        )
+
+
+def bound_clocks(bounds: ClockBounds, links: Links, host_of: Mapping[int, str]) -> None:
+    """Keep the tightest bound of each pair of hosts."""
+    if not len(links.later):
+        return
+    both = np.stack((links.later, links.earlier))
+    pairs, inverse = np.unique(both, axis=1, return_inverse=True)
+    greatest = np.full(pairs.shape[1], np.iinfo(np.int64).min)
+    np.maximum.at(greatest, inverse.reshape(-1), links.earlier_ns - links.later_ns)
+    for (after, before), bound in zip(pairs.T.tolist(), greatest.tolist(), strict=True):
+        _merge_bound(bounds, host_of.get(after, ""), host_of.get(before, ""), bound)
 
 
 _COLUMNS: Final = ["span_id", "parent_id", "process", "start_ns", "end_ns", "parent_path"]
@@ -119,51 +140,43 @@ def _is_among(ids: Ids, wanted: Ids) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _tighten(
-    bounds: ClockBounds,
-    host_of: Mapping[int, str],
-    later: Ids,
-    earlier: Ids,
-    least: npt.NDArray[np.int64],
-) -> None:
-    """Keep the greatest bound of each pair of hosts."""
-    if not len(later):
-        return
-    pairs, inverse = np.unique(np.stack((later, earlier)), axis=1, return_inverse=True)
-    greatest = np.full(pairs.shape[1], np.iinfo(np.int64).min)
-    np.maximum.at(greatest, inverse.reshape(-1), least)
-    for (after, before), bound in zip(pairs.T.tolist(), greatest.tolist(), strict=True):
-        merge_bound(bounds, host_of.get(after, ""), host_of.get(before, ""), bound)
-
-
-def merge_bound(bounds: ClockBounds, later: str, earlier: str, least: int) -> None:
-    """Keep a bound if it is tighter than the one known."""
+def _merge_bound(bounds: ClockBounds, later: str, earlier: str, least: int) -> None:
     if later != earlier and later and earlier:
         known = bounds.setdefault(later, {})
         known[earlier] = max(known.get(earlier, least), least)
 
 
-def estimate_offsets(bounds: ClockBounds, hosts: Iterable[str]) -> dict[str, Offset]:
+def estimate_offsets(
+    bounds: ClockBounds, hosts: Iterable[str], limits: Mapping[str, int] | None = None
+) -> dict[str, Offset]:
     """Estimate how far each host's times have to be moved, the first host's staying.
 
     Args:
         bounds: What is known of pairs of hosts.
         hosts: All hosts; the clock of the first one is the run's.
+        limits: Hosts whose clocks are corrected already, and by how much they may at most be moved
+            beyond that. They are moved no further than is needed.
     """
     names = list(dict.fromkeys(hosts))
     if not bounds or len(names) < 2:
         return {}
     reference = names[0]
-    lowest = _farthest(bounds, reference, names)
+    limits = limits or {}
+    known: ClockBounds = {later: dict(befores) for later, befores in bounds.items()}
+    for host, limit in limits.items():
+        _merge_bound(known, host, reference, -limit)
+        _merge_bound(known, reference, host, -limit)
+    lowest = _farthest(known, reference, names)
     reverse: ClockBounds = {}
-    for later, befores in bounds.items():
+    for later, befores in known.items():
         for earlier, least in befores.items():
             reverse.setdefault(earlier, {})[later] = least
     highest = {host: -low for host, low in _farthest(reverse, reference, names).items()}
     offsets = {}
     for host in names[1:]:
-        offset = _between(lowest.get(host), highest.get(host))
-        if abs(offset.offset_ns) >= _LEAST_MOVE_NS:
+        low, high = lowest.get(host), highest.get(host)
+        offset = _between(low, high) if host not in limits else _nearest(low, high, limits[host])
+        if abs(offset.offset_ns) >= _LEAST_MOVE_NS or (host in limits and offset.offset_ns):
             offsets[host] = offset
     return offsets
 
@@ -195,3 +208,10 @@ def _between(low: int | None, high: int | None) -> Offset:
     if high is not None and high < 0:
         return Offset(high, None)
     return Offset()
+
+
+def _nearest(low: int | None, high: int | None, limit: int) -> Offset:
+    """Give the least move that bounds ask for; their middle where they contradict each other."""
+    low, high = (-limit if low is None else low), (limit if high is None else high)
+    offset = (low + high) // 2 if low > high else max(low, 0) or min(high, 0)
+    return Offset(max(-limit, min(limit, offset)), None)

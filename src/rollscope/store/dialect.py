@@ -24,6 +24,8 @@ class Dialect(Protocol):
     name: str
     has_sessions: bool
     """Whether sessions lie ready, so that reading all of them costs no more than reading some."""
+    open_spans: str
+    """Where spans that are open stand, among others, on the clocks of their processes."""
 
     def rank(self, value: str, percent: int) -> str:
         """Give the percentile of a column by nearest rank; null values do not count."""
@@ -33,6 +35,9 @@ class Dialect(Protocol):
 
     def is_in(self, column: str, values: str) -> str:
         """Say that a column is one of the bound list."""
+
+    def floor(self, value: str) -> str:
+        """Round down to a whole number of 64 bits; null stays null."""
 
     def json_text(self, column: str, key: str) -> str:
         """Read one attribute as text, the key being bound."""
@@ -46,6 +51,7 @@ _USUAL_RANKS: Final = (50, 90, 95, 99)
 
 class _DuckDB:
     name = "duckdb"
+    open_spans = "open_spans"
 
     def __init__(self, *, has_sessions: bool = False) -> None:
         self.has_sessions = has_sessions
@@ -63,6 +69,9 @@ class _DuckDB:
     def is_in(self, column: str, values: str) -> str:
         return f"{column} IN (SELECT unnest({values}))"
 
+    def floor(self, value: str) -> str:
+        return f"CAST(floor({value}) AS BIGINT)"
+
     def json_text(self, column: str, key: str) -> str:
         # A pointer, since a path gives `*` and the empty name another meaning.
         pointer = f"'/' || replace(replace({key}, '~', '~0'), '/', '~1')"
@@ -75,6 +84,7 @@ class _DuckDB:
 class _ClickHouse:
     name = "clickhouse"
     has_sessions = False
+    open_spans = "raw_spans"
 
     def rank(self, value: str, percent: int) -> str:
         # quantileExact takes the next higher rank where the rank is a whole number. A level that is
@@ -87,6 +97,9 @@ class _ClickHouse:
 
     def is_in(self, column: str, values: str) -> str:
         return f"{column} IN {values}"
+
+    def floor(self, value: str) -> str:
+        return f"toInt64(floor({value}))"
 
     def json_text(self, column: str, key: str) -> str:
         # Written again by ClickHouse, a whole floating point number loses its fraction.

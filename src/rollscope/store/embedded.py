@@ -4,11 +4,11 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -17,13 +17,18 @@ from rollscope.errors import QueryError, StoreError
 from rollscope.store.clocks import Offset
 from rollscope.store.dialect import DUCKDB, Dialect, Value
 from rollscope.store.holding import Holding
+from rollscope.store.hostclocks import RunClocks
+from rollscope.store.lengths import Lengths, Measured
 from rollscope.store.processes import drop_table, process_table
+from rollscope.store.rawsql import quote, raw_sql
 from rollscope.store.schema import TABLES
 from rollscope.store.sealer import Progress, Sealer, find_shelf
 from rollscope.store.segments import Segment, is_sound
 from rollscope.store.views import VIEWS, view_sql
 
 __all__ = ["RunStore"]
+
+T = TypeVar("T")
 
 _WORTH_KEEPING: Final = 50_000
 """Spans after which a reader that leaves seals them, so that the next one need not read them."""
@@ -60,14 +65,16 @@ class RunStore:
         self._connection = duckdb.connect(":memory:")
         self._run(f"SET memory_limit = '{int(memory_mb)}MB'")
         spill = Path(tempfile.gettempdir(), f"rollscope-{os.getpid()}")  # made when it is needed
-        self._run(f"SET temp_directory = {_quote(str(spill))}")
+        self._run(f"SET temp_directory = {quote(str(spill))}")
         self._run("SET preserve_insertion_order = false")
         self._run("SET parquet_metadata_cache = true")
         if threads is not None:
             self._run(f"SET threads = {int(threads)}")
         self._viewed: tuple[object, ...] = ()
+        self._in_memory: frozenset[str] = frozenset()
+        self._lengths = Lengths(self._ask)
         self._holding: Holding | None = None
-        self.offsets: dict[str, Offset] = {}
+        self.clocks = RunClocks()
         self.refresh(progress)
 
     def __enter__(self) -> Self:
@@ -93,6 +100,11 @@ class RunStore:
     def problems(self) -> list[str]:
         """What is wrong with the files of the run, in sentences."""
         return [*self._sealer.problems, *self._sealer.intake.problems]
+
+    @property
+    def offsets(self) -> dict[str, Offset]:
+        """How far hosts are moved by what the order of records says."""
+        return self.clocks.hosts
 
     @property
     def sealer(self) -> Sealer:
@@ -121,7 +133,7 @@ class RunStore:
     def held(self) -> Iterator[None]:
         """Keep the run as it is now in memory, for many questions; until the next refresh."""
         with self._lock:
-            self._holding = self._holding or Holding(self._connection, self._moved_processes())
+            self._holding = self._holding or Holding(self._connection, self.clocks.corrections)
             self.dialect = self._holding.dialect
         try:
             yield
@@ -146,9 +158,35 @@ class RunStore:
             QueryError: It makes no sense, the message is DuckDB's; or it was interrupted.
             StoreError: It cannot be answered, because files of the run are damaged.
         """
+        return self._guarded(lambda: self._ask(sql, values))
+
+    def rows_since(self, name: str, columns: Sequence[str], since_ns: int) -> str:
+        """Give the SQL that reads what of a table may have ended since, on its processes' clocks.
+
+        It names files: where one is gone when it is run, the next one names others.
+        """
+        with self._lock:
+            late = [segment for segment in self._segments(name) if segment.high_ns >= since_ns]
+            return f"({raw_sql(self._folder, name, late, self._in_memory, columns)})"
+
+    def lengths(self, names: Collection[str], since_ns: int) -> Measured:
+        """Measure how long spans of some names took that started since, and are not lost."""
+        return self._guarded(
+            lambda: self._lengths.measure(
+                names,
+                since_ns,
+                folder=self._folder,
+                segments=self._segments("spans"),
+                corrections=self.clocks.corrections,
+                has_tail="tail_spans" in self._in_memory,
+            )
+        )
+
+    def _guarded(self, action: Callable[[], T]) -> T:
+        """Do something that reads files, and once more if some of them turn out to be damaged."""
         with self._lock:
             try:
-                return self._ask(sql, values)
+                return action()
             except (
                 duckdb.ParserException,
                 duckdb.BinderException,
@@ -158,9 +196,10 @@ class RunStore:
             except duckdb.InterruptException:
                 raise QueryError("the query took too long and was stopped") from None
             except duckdb.Error as error:
-                if not self._drop_damaged():
-                    raise StoreError(f"the run {self.path} cannot be read: {error}") from error
-                return self._ask(sql, values)
+                if self._drop_damaged():
+                    with suppress(duckdb.Error):  # it may name a file that was set aside
+                        return action()
+                raise StoreError(f"the run {self.path} cannot be read: {error}") from error
 
     def _ask(self, sql: str, values: dict[str, Value]) -> pa.Table:
         known = self._holding.get(sql, values) if self._holding else None
@@ -188,16 +227,13 @@ class RunStore:
 
     def _show(self) -> None:
         """Let the views show the segments and the tail as they are now."""
-        self.offsets = self._sealer.offsets()
-        tables = self._tables()
-        for name, table in tables.items():
-            self._connection.register(name, table)
-        in_memory = frozenset(name for name, table in tables.items() if table.num_rows)
-        viewed = (self._files(), self._moved_processes(), in_memory)
+        self.clocks = self._sealer.clocks()
+        self._in_memory = self._register(self._connection)
+        viewed = (self._files(), self.clocks.corrections, self._in_memory)
         if viewed == self._viewed:
             return
         try:
-            self._create_views(self._connection, in_memory)
+            self._create_views(self._connection, self._in_memory)
             self._viewed = viewed
         except duckdb.Error as error:
             self._viewed = ()
@@ -212,22 +248,21 @@ class RunStore:
     def show_in(self, connection: duckdb.DuckDBPyConnection) -> tuple[Path, ...]:
         """Show the run as it is now in a connection of the caller's; give the files it reads."""
         with self._lock:
-            tables = self._tables()
-            for name, table in tables.items():
-                connection.register(name, table)
-            in_memory = frozenset(name for name, table in tables.items() if table.num_rows)
-            self._create_views(connection, in_memory)
+            self._create_views(connection, self._register(connection))
             return self._files()
 
-    def _tables(self) -> dict[str, pa.Table]:
-        """Give what is in memory."""
+    def _register(self, connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
+        """Show what is in memory; give the names of the tables that are not empty."""
         intake = self._sealer.intake
-        return {
-            "processes": process_table(intake, self.now_ns, self.offsets),
+        tables: dict[str, pa.Table] = {
+            "processes": process_table(intake, self.now_ns, self.clocks),
             "drops": drop_table(intake),
             **{f"tail_{name}": self._sealer.tail_table(name) for name in TABLES},
-            "open_spans": intake.open_rows(self.now_ns, self.offsets),
+            "open_spans": intake.open_rows(self.now_ns, self.clocks),
         }
+        for name, table in tables.items():
+            connection.register(name, table)
+        return frozenset(name for name, table in tables.items() if table.num_rows)
 
     def _files(self) -> tuple[Path, ...]:
         shelf = self._sealer.shelf
@@ -235,49 +270,23 @@ class RunStore:
             return ()
         return tuple(shelf.folder / segment.file for segment in self._sealer.manifest.segments)
 
-    def _moved_processes(self) -> dict[int, int]:
-        """Give by how much the times of processes are moved, for those that are."""
-        return {
-            process: self.offsets[host].offset_ns
-            for process, host in self._sealer.intake.host_of.items()
-            if host in self.offsets
-        }
+    @property
+    def _folder(self) -> Path:
+        return self._sealer.shelf.folder if self._sealer.shelf else self.path
+
+    def _segments(self, name: str) -> list[Segment]:
+        return [s for s in self._sealer.manifest.segments if s.table == name]
 
     def _create_views(
         self, connection: duckdb.DuckDBPyConnection, in_memory: frozenset[str]
     ) -> None:
         for name in TABLES:
-            sql = self._raw_sql(name, in_memory)
+            sql = raw_sql(self._folder, name, self._segments(name), in_memory)
             connection.execute(f"CREATE OR REPLACE VIEW raw_{name} AS {sql}")
-        moved = self._moved_processes()
+        corrections = self.clocks.corrections
         for name in VIEWS:
-            sql = view_sql(name, self.dialect, moved)
+            sql = view_sql(name, self.dialect, corrections)
             connection.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}")
-
-    def _raw_sql(self, name: str, in_memory: frozenset[str]) -> str:
-        """Read a table; what is empty is left out, for every part costs every query."""
-        segments = [s for s in self._sealer.manifest.segments if s.table == name]
-        columns = ", ".join(f'"{column}"' for column in TABLES[name].names)
-        tails = [f"tail_{name}", *(["open_spans"] if name == "spans" else [])]
-        shown = [tail for tail in tails if tail in in_memory]
-        if not segments and not shown:
-            shown = tails[:1]
-        parts = [self._sealed_sql(name, segments)] if segments else []
-        parts += [f"SELECT {columns} FROM {tail}" for tail in shown]
-        return " UNION ALL ".join(parts)
-
-    def _sealed_sql(self, name: str, segments: list[Segment]) -> str:
-        """Read segments; those that have the same columns together."""
-        assert self._sealer.shelf is not None  # noqa: S101  (segments lie on a shelf)
-        folder = self._sealer.shelf.folder
-        alike: dict[frozenset[str], list[str]] = {}
-        for segment in segments:
-            files = alike.setdefault(frozenset(segment.columns), [])
-            files.append(_quote(str(folder / segment.file)))
-        return " UNION ALL ".join(
-            f"SELECT {_present(name, columns)} FROM read_parquet([{', '.join(files)}])"
-            for columns, files in alike.items()
-        )
 
 
 def _narrow(table: pa.Table) -> pa.Table:
@@ -287,13 +296,3 @@ def _narrow(table: pa.Table) -> pa.Table:
             with suppress(pa.ArrowInvalid):  # one that does not fit stays as it is
                 table = table.set_column(place, field.name, table[field.name].cast(pa.int64()))
     return table
-
-
-def _present(name: str, columns: frozenset[str]) -> str:
-    """List the columns of a table, null for those that a segment does not have."""
-    known = TABLES[name].names
-    return ", ".join(f'"{one}"' if one in columns else f'NULL AS "{one}"' for one in known)
-
-
-def _quote(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

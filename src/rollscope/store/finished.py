@@ -21,6 +21,7 @@ from rollscope.store.attributes import (
     read_columns,
     whole_number,
 )
+from rollscope.store.densecodes import number_densely
 from rollscope.store.rawrows import RawRows, wall_times
 from rollscope.store.schema import EVENTS, FACTS, METRICS, SPANS, STACKS
 
@@ -82,9 +83,9 @@ class Finished(msgspec.Struct):
         order = np.lexsort((rows.start_ns[self.ended], kinds))
         ended = self.ended[order]
         what = rows.what[ended]
-        used, which = np.unique(rows.attr[ended], return_inverse=True)
+        used, which = number_densely(rows.attr[ended], len(rows.attrs))
         attrs = [rows.attrs[code] for code in used.tolist()]
-        repeated = pa.array(which.astype(np.int32))
+        repeated = pa.array(which)
         parents = rows.parent_id[ended]
         columns: dict[str, pa.Array] = {
             "process": pa.array(np.full(len(ended), self.process, np.uint64)),
@@ -122,8 +123,8 @@ def _repeat(column: pa.Array, places: pa.Array) -> pa.Array:
 def _compact(
     codes: npt.NDArray[np.int32], words: list[str]
 ) -> tuple[npt.NDArray[np.int32], pa.Array]:
-    unique, inverse = np.unique(codes, return_inverse=True)
-    return inverse.astype(np.int32), pa.array([words[code] for code in unique], pa.string())
+    used, which = number_densely(codes, len(words))
+    return which, pa.array([words[code] for code in used.tolist()], pa.string())
 
 
 def _prefer(first: pa.Array, second: pa.Array) -> pa.Array:

@@ -11,9 +11,10 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
+from rollscope.store.corrections import Corrections
 from rollscope.store.dialect import DUCKDB, HELD_DUCKDB, Value
 from rollscope.store.schema import TABLES
-from rollscope.store.views import VIEWS, Offsets, view_sql
+from rollscope.store.views import VIEWS, view_sql
 
 __all__ = ["Holding"]
 
@@ -29,12 +30,12 @@ _Key = tuple[str, tuple[tuple[str, object], ...]]
 class Holding:
     """Copies of the tables of a run, in front of its views, and results of queries."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, offsets: Offsets) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, corrections: Corrections) -> None:
         """Copy a run.
 
         Args:
             connection: Shows the run, and from here on the copy.
-            offsets: Which processes' times are moved.
+            corrections: How the times of processes are moved.
         """
         self._connection = connection
         self._results: OrderedDict[_Key, pa.Table] = OrderedDict()
@@ -43,7 +44,7 @@ class Holding:
         self._views: list[str] = []
         has_rows = self._count() <= _MOST_SPANS
         if has_rows:
-            self._copy(offsets)
+            self._copy(corrections)
         self.dialect: Final = HELD_DUCKDB if has_rows else DUCKDB
         """How to ask it."""
 
@@ -79,12 +80,12 @@ class Holding:
         ((count,),) = self._connection.execute("SELECT count(*) FROM raw_spans").fetchall()
         return int(count)
 
-    def _copy(self, offsets: Offsets) -> None:
+    def _copy(self, corrections: Corrections) -> None:
         """Copy every table, and then make the views anew over the copies."""
         for name in TABLES:
             self._keep(f"raw_{name}", f"SELECT * FROM raw_{name}")
         for name in VIEWS:
-            sql = view_sql(name, DUCKDB, offsets)
+            sql = view_sql(name, DUCKDB, corrections)
             if name in _PUT_TOGETHER:
                 self._keep(name, sql)
             else:

@@ -7,7 +7,7 @@ and hands out tables. It writes nothing; `sealer` decides when rows become segme
 import heapq
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -16,10 +16,11 @@ import msgspec
 import pyarrow as pa
 
 from rollscope.errors import NotARunError
-from rollscope.model.batch import Batch, decode_batch, encode_batch
+from rollscope.model.batch import Batch, ClockReading, decode_batch, encode_batch
 from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX
 from rollscope.store.batches import BatchFollower
-from rollscope.store.clocks import Offset
+from rollscope.store.clocktracks import Track
+from rollscope.store.hostclocks import RunClocks
 from rollscope.store.ledger import Ledger, LedgerState, Taken
 from rollscope.store.liveness import is_alive
 from rollscope.store.paths import PathTable
@@ -56,6 +57,10 @@ class IntakeState(msgspec.Struct, kw_only=True):
 
     logs: dict[str, LogState] = {}
     ledgers: list[LedgerState] = []
+    tracks: dict[int, Track] = {}
+    """What receivers say of the clocks of processes."""
+    receivers: list[int] = []
+    """The processes that say so."""
 
 
 class _Log:
@@ -118,6 +123,8 @@ class Intake:
         folder = self._folder
         self._logs = {name: _Log(folder / name, log) for name, log in state.logs.items()}
         self.ledgers = {each.process: Ledger(each, self.paths) for each in state.ledgers}
+        self.tracks = state.tracks
+        self.receivers = state.receivers
 
     @property
     def _folder(self) -> Path:
@@ -128,6 +135,8 @@ class Intake:
         return IntakeState(
             logs={name: log.to_state() for name, log in self._logs.items()},
             ledgers=[ledger.to_state() for ledger in self.ledgers.values()],
+            tracks=self.tracks,
+            receivers=self.receivers,
         )
 
     def covers(self, state: IntakeState) -> bool:
@@ -186,6 +195,8 @@ class Intake:
             batches = list(log.follower.step_over())
         if not batches:
             return
+        if log.state.head_bytes < _HEAD_BYTES:
+            self._note_head(log.follower.path, log)
         own = self._own_batches(log, batches)
         log.reached_ns = own[-1].clock.wall_at(own[-1].mono_ns) if own else log.reached_ns
         yield from self._settle(log, log.hold_back(own))
@@ -205,7 +216,15 @@ class Intake:
             return
         for error in errors:
             log.follower.tell_unreadable(0, error)
+        if taken.readings:
+            self._take_readings(ledger, taken.readings)
         yield taken
+
+    def _take_readings(self, receiver: Ledger, readings: Iterable[ClockReading]) -> None:
+        if receiver.process not in self.receivers:
+            self.receivers.append(receiver.process)
+        for reading in readings:
+            self.tracks.setdefault(int.from_bytes(reading.process), Track()).add(reading)
 
     def _is_over(self, log: _Log) -> bool:
         ledger = self.ledgers.get(log.state.process or b"")
@@ -253,8 +272,9 @@ class Intake:
         return log
 
     def _note_head(self, path: Path, log: _Log) -> None:
+        """Remember how a log begins, as far as it was taken in: a torn end may be cut off."""
         with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
+            head = file.read(min(_HEAD_BYTES, log.follower.offset))
         log.state.head, log.state.head_bytes = zlib.crc32(head), len(head)
         log.is_checked = True
 
@@ -321,29 +341,26 @@ class Intake:
         seen_ns = state.last_seen_ns + max(state.jumped_ns, offset_ns)
         return is_alive(state.header, seen_ns, now_ns)
 
-    def open_rows(
-        self, now_ns: int | None = None, offsets: Mapping[str, Offset] | None = None
-    ) -> pa.Table:
+    def open_rows(self, now_ns: int | None = None, clocks: RunClocks | None = None) -> pa.Table:
         """Give every span without an end as it looks now.
 
         Args:
             now_ns: The time that counts as now; the clock's if not given.
-            offsets: How far the times of each host are going to be moved.
+            clocks: How the times of processes are going to be moved.
         """
         now = time.time_ns() if now_ns is None else now_ns
-        known = offsets or {}
-        moved = {
-            process: known.get(host, Offset()).offset_ns for process, host in self.host_of.items()
-        }
-        tables = [
-            # The rows are on the clock of their process, and so has to be the time they last to.
-            ledger.open_rows(
-                now - moved.get(ledger.process, 0),
-                is_alive=self.is_alive(ledger, now, moved.get(ledger.process, 0)),
-            )
-            for ledger in self.ledgers.values()
-            if ledger.open
-        ]
+        known = clocks or RunClocks()
+        tables = []
+        for ledger in self.ledgers.values():
+            if ledger.open:
+                clock = known.of(ledger.process)
+                behind_ns = clock.at(ledger.last_seen_ns)
+                # The rows are on the clock of their process, and so is the time they last to.
+                tables.append(
+                    ledger.open_rows(
+                        clock.undo(now), is_alive=self.is_alive(ledger, now, behind_ns)
+                    )
+                )
         if not tables:
             return empty_table("spans")
         return pa.concat_tables(tables).unify_dictionaries()

@@ -14,10 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollscope.errors import FrameError
-from rollscope.model.batch import Batch, ProcessHeader, read_number_column
+from rollscope.model.batch import Batch, ClockReading, ProcessHeader, read_number_column
 from rollscope.model.clockline import ClockLine, ClockMap
+from rollscope.model.framenumbers import FrameNumbers
 from rollscope.model.kinds import EVENT_CODE, KIND_CODES, Kind, Status
-from rollscope.store.batches import FrameNumbers
+from rollscope.store.collecting import no_cycles
 from rollscope.store.finished import Finished, event_table, fact_table, metric_table, stack_table
 from rollscope.store.openspan import Fate, OpenSpan, open_table
 from rollscope.store.overlap import Carried, add_to, union_additions
@@ -32,9 +33,8 @@ Ids = npt.NDArray[np.uint64]
 Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
-_ROOT_CODES: Final = np.array(
-    [KIND_CODES[kind] for kind in (Kind.STEP, Kind.TASK, Kind.SESSION, Kind.STATE)], np.uint8
-)
+_IS_ROOT: Final = np.zeros(256, bool)
+_IS_ROOT[[KIND_CODES[kind] for kind in (Kind.STEP, Kind.TASK, Kind.SESSION, Kind.STATE)]] = True
 _SESSION_CODE: Final = KIND_CODES[Kind.SESSION]
 _MOST_SESSIONS: Final = 512
 _SILENT_BEATS: Final = 3
@@ -75,6 +75,8 @@ class Taken(msgspec.Struct):
     """Rows that became final, by table."""
 
     tables: dict[str, list[pa.Table]] = {}
+    readings: list[ClockReading] = []
+    """What the process says of other processes' clocks."""
 
     def add(self, name: str, table: pa.Table | None) -> None:
         """Add rows, if there are any."""
@@ -103,12 +105,31 @@ class Ledger:
         )
 
     @property
+    def header(self) -> ProcessHeader | None:
+        """Who the process is, once it has said so."""
+        return self.state.header
+
+    @property
+    def clock(self) -> ClockMap:
+        """Its clock lines, as far as they are known."""
+        return self._clock
+
+    @property
+    def last_seen_ns(self) -> int:
+        """When it was last heard of, by its own clock."""
+        return self.state.last_seen_ns
+
+    @property
     def missing_frames(self) -> int:
         """Frames that the process numbered and nobody has seen."""
         return self._numbers.missing
 
     def take(self, batches: Iterable[Batch]) -> tuple[Taken, list[FrameError]]:
         """Take batches that came in, in whatever order, and give the rows that became final."""
+        with no_cycles():
+            return self._take(batches)
+
+    def _take(self, batches: Iterable[Batch]) -> tuple[Taken, list[FrameError]]:
         taken = Taken()
         errors: list[FrameError] = []
         read: list[Batch] = []
@@ -124,6 +145,7 @@ class Ledger:
                 errors.append(error)
                 continue
             self._note(batch)
+            taken.readings += batch.readings
             read.append(batch)
             if batch.heartbeat is not None and batch.heartbeat.open_ids is not None:
                 self._settle(rows, taken)
@@ -219,7 +241,7 @@ class Ledger:
         codes = [self._paths.code_of(self._path_of(int(parent))) for parent in unique]
         if codes:
             elsewhere[away] = np.array(codes, np.int32)[inverse]
-        is_root = np.isin(rows.what[every], _ROOT_CODES)
+        is_root = _IS_ROOT[rows.what[every]]
         return self._paths.resolve(rows.names, rows.name[every], is_root, parent_rows, elsewhere)
 
     @property
@@ -253,9 +275,9 @@ class Ledger:
         if carried:
             # Children of a parent whose earlier children reach into the time of these.
             by_hand = np.nonzero(find_rows(ids_of(carried), parents) >= 0)[0]
-            for row in by_hand[np.argsort(end[by_hand], kind="stable")]:
-                covered = carried[int(parents[row])]
-                additions[row] = add_to(covered, (int(start[row]), int(end[row])))
+            by_hand = by_hand[np.argsort(end[by_hand], kind="stable")]
+            times = _stretches(parents, start, end, by_hand)
+            additions[by_hand] = [add_to(carried[parent], time) for parent, time in times]
         self._carry(parents, start, end, rows, every[count:])
         return additions
 
@@ -303,8 +325,8 @@ class Ledger:
         for span in self.open.values():
             known = earliest.get(span.parent_id, span.start_ns)
             earliest[span.parent_id] = min(known, span.start_ns)
-        for row in newly_open:
-            parent, begun = int(rows.parent_id[row]), int(rows.start_ns[row])
+        begins = rows.parent_id[newly_open].tolist(), rows.start_ns[newly_open].tolist()
+        for parent, begun in zip(*begins, strict=True):
             earliest[parent] = min(earliest.get(parent, begun), begun)
         earliest.pop(0, None)
         old = self.state.carried
@@ -318,11 +340,9 @@ class Ledger:
             since = np.fromiter(earliest.values(), np.int64)
             place = find_rows(wanted, parents)
             reaches = (place >= 0) & (end > since[np.maximum(place, 0)]) & (end > start)
-            for row in np.nonzero(reaches)[0]:
-                parent = int(parents[row])
+            for parent, time in _stretches(parents, start, end, np.nonzero(reaches)[0]):
                 if parent not in old:  # those are already in it
-                    covered = carried.setdefault(parent, [])
-                    add_to(covered, (int(start[row]), int(end[row])))
+                    add_to(carried.setdefault(parent, []), time)
         self.state.carried = carried
 
     def _keep_open(
@@ -334,16 +354,20 @@ class Ledger:
         above: Codes,
     ) -> None:
         names, texts = rows.names, self._paths.paths
-        for place, path, parent_path in zip(np.nonzero(fresh)[0], paths, above, strict=True):
-            row = int(starts[place])
-            span_id = int(rows.span_id[row])
+        places = np.nonzero(fresh)[0]
+        at = starts[places]
+        columns = (places, at, rows.what[at], rows.name[at], rows.span_id[at], rows.parent_id[at])
+        columns += (rows.start_ns[at], rows.scope[at], paths, above)
+        for place, row, what, name, span_id, parent_id, start_ns, scope, path, parent_path in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
             self.open[span_id] = OpenSpan(
-                what=int(rows.what[row]),
-                name=names[rows.name[row]],
+                what=what,
+                name=names[name],
                 span_id=span_id,
-                parent_id=int(rows.parent_id[row]),
-                start_ns=int(rows.start_ns[row]),
-                scope=rows.scopes[rows.scope[row]],
+                parent_id=parent_id,
+                start_ns=start_ns,
+                scope=rows.scopes[scope],
                 attrs=bytes(rows.start_attrs[place]),
                 fields=rows.fields.get(row, {}),
                 path=texts[path],
@@ -364,11 +388,11 @@ class Ledger:
                     kept[int(span_id)] = (int(rows.start_ns[row]), int(rows.end_ns[row]), path)
         self.state.ended_parents = kept
         sessions = np.nonzero(rows.what[ended] == _SESSION_CODE)[0][-_MOST_SESSIONS:]
-        latest = self.state.ended_sessions
-        for place in sessions.tolist():
-            row = ended[place]
-            path = self._paths.paths[paths[place]]
-            latest[int(rows.span_id[row])] = int(rows.start_ns[row]), int(rows.end_ns[row]), path
+        latest, texts = self.state.ended_sessions, self._paths.paths
+        at = ended[sessions]
+        columns = (rows.span_id[at], rows.start_ns[at], rows.end_ns[at], paths[sessions])
+        for span_id, start_ns, end_ns, path in zip(*(c.tolist() for c in columns), strict=True):
+            latest[span_id] = start_ns, end_ns, texts[path]
         for span_id in list(latest)[:-_MOST_SESSIONS]:
             del latest[span_id]
 
@@ -439,6 +463,14 @@ class Ledger:
         else:
             fates = self._fates(spans, Status.LOST, self.state.last_seen_ns, "its process died")
         return open_table(self.process, spans, fates)
+
+
+def _stretches(
+    parents: Ids, start: Rows, end: Rows, rows: Rows
+) -> Iterable[tuple[int, tuple[int, int]]]:
+    """Give parent, start and end of some rows."""
+    times = zip(start[rows].tolist(), end[rows].tolist(), strict=True)
+    return zip(parents[rows].tolist(), times, strict=True)
 
 
 def _after(intervals: list[tuple[int, int]], time_ns: int) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ import msgspec
 from rollscope.errors import FrameError
 from rollscope.model.batch import Batch, encode_batch
 from rollscope.model.clockline import ClockMap
+from rollscope.model.framenumbers import FrameNumbers
 from rollscope.model.frames import HEADER_BYTES
 from rollscope.model.kinds import Status
 from rollscope.model.records import (
@@ -18,7 +19,7 @@ from rollscope.model.records import (
     SpanRecord,
 )
 from rollscope.model.unpack import batch_records
-from rollscope.store.batches import BatchFollower, FrameNumbers
+from rollscope.store.batches import BatchFollower
 from rollscope.store.liveness import is_alive
 
 __all__ = ["LogFollower"]

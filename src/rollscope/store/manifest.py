@@ -6,26 +6,31 @@ the next number. Whoever makes the link of that name first has won; the other th
 and goes on from the winner's manifest.
 """
 
+import hashlib
 import os
 import secrets
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from rollscope.errors import UnknownSchema
+from rollscope.model.undecodable import UNDECODABLE
+from rollscope.store.clocklinks import ClockLinks
 from rollscope.store.clocks import ClockBounds
 from rollscope.store.intake import IntakeState
 from rollscope.store.schema import SEGMENT_SCHEMA
 from rollscope.store.segments import SEGMENT_SUFFIX, Segment
 
-__all__ = ["Loaded", "Manifest", "Shelf"]
+__all__ = ["Loaded", "Manifest", "Shelf", "index_name"]
 
 _PREFIX: Final = "manifest-"
 _SUFFIX: Final = ".json"
 _STATE_SUFFIX: Final = ".state"
 _DAMAGED_SUFFIX: Final = ".damaged"
+_INDEX_SUFFIX: Final = ".index"
 _KEPT_MANIFESTS: Final = 4
 _GRACE_S: Final = 600.0
 """How long files stay after no manifest names them, for readers that still use an older one."""
@@ -45,6 +50,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     removed_rows: int = 0
     """Spans that retention has removed so far."""
     clock_bounds: ClockBounds = {}
+    clock_links: ClockLinks = {}
 
 
 class Loaded(msgspec.Struct):
@@ -53,6 +59,12 @@ class Loaded(msgspec.Struct):
     manifest: Manifest
     state: IntakeState
     problems: list[str] = []
+
+
+def index_name(what: str, segments: Sequence[Segment]) -> str:
+    """Name a file that is made from segments, and of use with exactly these."""
+    files = "\n".join(segment.file for segment in segments)
+    return f"{what}-{hashlib.sha256(files.encode()).hexdigest()[:16]}{_INDEX_SUFFIX}"
 
 
 class Shelf:
@@ -85,7 +97,7 @@ class Shelf:
                 manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
                 _check_schema(manifest, path)
                 state = _state_decoder.decode((self.folder / manifest.state).read_bytes())
-            except (OSError, msgspec.DecodeError) as error:
+            except (OSError, *UNDECODABLE) as error:
                 problems.append(f"{path} cannot be used ({error}); the one before it is")
                 continue
             # The next manifest comes after the newest there is, readable or not.
@@ -139,6 +151,19 @@ class Shelf:
         for segment in segments:
             (self.folder / segment.file).unlink(missing_ok=True)
 
+    def discard_indexes(self, segments: Sequence[Segment], *, older_than_s: float = 0.0) -> None:
+        """Delete what was made from other segments than these.
+
+        Args:
+            segments: Those of the newest manifest.
+            older_than_s: Leave alone what has been there for less.
+        """
+        ending = index_name("", segments)
+        before = time.time() - older_than_s
+        for path in self.folder.glob(f"*{_INDEX_SUFFIX}"):
+            if not path.name.endswith(ending):
+                _delete_if_older(path, before)
+
     def sweep(self) -> None:
         """Delete what no recent manifest names, after a time of grace."""
         numbers = self.numbers()
@@ -148,8 +173,10 @@ class Shelf:
                 manifest = msgspec.json.decode(
                     self._manifest_path(number).read_bytes(), type=Manifest
                 )
-            except (OSError, msgspec.DecodeError):
+            except (OSError, *UNDECODABLE):
                 continue
+            if number == numbers[0]:
+                self.discard_indexes(manifest.segments, older_than_s=_GRACE_S)
             used |= {manifest.state, *(segment.file for segment in manifest.segments)}
         old = {self._manifest_path(number).name for number in numbers[_KEPT_MANIFESTS:]}
         before = time.time() - _GRACE_S

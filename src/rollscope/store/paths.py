@@ -3,6 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from rollscope.store.densecodes import number_densely
+
 __all__ = ["PathTable"]
 
 Codes = npt.NDArray[np.int32]
@@ -68,11 +70,11 @@ class PathTable:
             above[now[has_row]] = paths[rows[has_row]]
             start = np.where(is_root[now], 0, above[now])
             keys = start.astype(np.int64) * len(names) + name_codes[now]
-            unique, inverse = np.unique(keys, return_inverse=True)
+            used, which = number_densely(keys, len(self.paths) * len(names))
             codes = [
-                self.below(int(key) // len(names), names[int(key) % len(names)]) for key in unique
+                self.below(key // len(names), names[key % len(names)]) for key in used.tolist()
             ]
-            paths[now] = np.array(codes, np.int32)[inverse]
+            paths[now] = np.array(codes, np.int32)[which]
             is_known[now] = True
             pending = pending[~ready]
         return paths, above

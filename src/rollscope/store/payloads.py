@@ -19,6 +19,7 @@ from rollscope.errors import FrameError
 from rollscope.model.batch import Payload, decode_batch
 from rollscope.model.frames import HEADER_BYTES, MAX_BODY_BYTES, scan_frames
 from rollscope.model.rundir import LOG_SUFFIX, PAYLOAD_DIR
+from rollscope.model.undecodable import UNDECODABLE
 
 __all__ = ["FoundPayload", "PayloadIndex"]
 
@@ -160,7 +161,7 @@ class PayloadIndex:
             position = data.index(body, position + HEADER_BYTES)
             try:
                 held = _decoder.decode(body).payloads
-            except msgspec.DecodeError:
+            except UNDECODABLE:
                 continue
             finally:
                 begin, position = position - HEADER_BYTES, position + len(body)

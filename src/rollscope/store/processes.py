@@ -1,11 +1,10 @@
 """The processes of a run as tables: who recorded, whether they live, what they dropped."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 
-from rollscope.store.clocks import Offset
+from rollscope.store.hostclocks import ProcessClock, RunClocks
 from rollscope.store.intake import Intake
 from rollscope.store.ledger import Ledger
 
@@ -26,6 +25,11 @@ PROCESSES: Final = pa.schema(
         ("heartbeat_ns", pa.int64()),
         ("offset_ns", pa.int64()),
         ("offset_error_ns", pa.int64()),
+        ("offset_source", pa.string()),
+        ("drift_ppm", pa.float64()),
+        ("clock_readings", pa.int64()),
+        ("moved_ns", pa.int64()),
+        ("correction", pa.string()),
         ("spans", pa.int64()),
         ("open_spans", pa.int64()),
         ("lost_ends", pa.int64()),
@@ -39,33 +43,40 @@ PROCESSES: Final = pa.schema(
 DROPS: Final = pa.schema([("process", pa.uint64()), ("what", pa.string()), ("count", pa.int64())])
 
 
-def process_table(intake: Intake, now_ns: int, offsets: Mapping[str, Offset]) -> pa.Table:
+def process_table(intake: Intake, now_ns: int, clocks: RunClocks) -> pa.Table:
     """Give every process of a run; `started_ns` and `last_seen_ns` are moved like all times."""
-    rows = [_row(intake, ledger, now_ns, offsets) for ledger in intake.ledgers.values()]
+    rows = [
+        _row(intake, ledger, now_ns, clocks.of(ledger.process))
+        for ledger in intake.ledgers.values()
+    ]
     rows.sort(key=lambda row: (row["started_ns"], row["process"]))
     return pa.Table.from_pylist(rows, schema=PROCESSES)
 
 
-def _row(
-    intake: Intake, ledger: Ledger, now_ns: int, offsets: Mapping[str, Offset]
-) -> dict[str, Any]:
+def _row(intake: Intake, ledger: Ledger, now_ns: int, clock: ProcessClock) -> dict[str, Any]:
     state, header = ledger.state, ledger.state.header
-    host = header.host if header else ""
-    offset = offsets.get(host, Offset())
+    started_ns = header.started_ns if header else state.first_seen_ns
+    correction, last_ns = clock.correction, max(state.last_seen_ns, started_ns)
+    offset_ns = clock.at(state.last_seen_ns)
     return {
         "process": ledger.process,
-        "host": host,
+        "host": header.host if header else "",
         "pid": header.pid if header else 0,
         "role": header.role if header else "",
         "rank": header.rank if header else None,
         "title": _title(ledger),
         "parent": int.from_bytes(header.parent) if header and header.parent else None,
-        "started_ns": (header.started_ns if header else state.first_seen_ns) + offset.offset_ns,
-        "last_seen_ns": state.last_seen_ns + offset.offset_ns,
-        "status": _status(intake, ledger, now_ns, offset),
+        "started_ns": started_ns + clock.at(started_ns),
+        "last_seen_ns": state.last_seen_ns + offset_ns,
+        "status": _status(intake, ledger, now_ns, offset_ns),
         "heartbeat_ns": int((header.heartbeat_s if header else 1.0) * 1e9),
-        "offset_ns": offset.offset_ns,
-        "offset_error_ns": offset.error_ns,
+        "offset_ns": offset_ns,
+        "offset_error_ns": clock.error_ns,
+        "offset_source": clock.source,
+        "drift_ppm": clock.drift_ppm,
+        "clock_readings": clock.readings,
+        "moved_ns": 0 if correction is None else correction.most(started_ns, last_ns),
+        "correction": "" if correction is None else correction.text,
         "spans": state.spans,
         "open_spans": len(ledger.open),
         "lost_ends": state.lost,
@@ -81,13 +92,17 @@ def _title(ledger: Ledger) -> str:
     header = ledger.state.header
     if header is None:
         return f"process {ledger.state.process.hex()}"
-    return f"{header.host}:{header.pid}" if header.rank is None else f"{header.role} {header.rank}"
+    if header.rank is not None:
+        return f"{header.role} {header.rank}"
+    place = f"{header.host}:{header.pid}"
+    actor = header.actor_name or header.actor
+    return f"{actor} ({place})" if actor else place
 
 
-def _status(intake: Intake, ledger: Ledger, now_ns: int, offset: Offset) -> str:
+def _status(intake: Intake, ledger: Ledger, now_ns: int, offset_ns: int) -> str:
     if ledger.state.end is not None:
         return "ended"
-    return "alive" if intake.is_alive(ledger, now_ns, offset.offset_ns) else "dead"
+    return "alive" if intake.is_alive(ledger, now_ns, offset_ns) else "dead"
 
 
 def drop_table(intake: Intake) -> pa.Table:

@@ -1,6 +1,8 @@
 """The span rows of some batches of one process, in columns, before anything is made of them."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import compress, count, islice
 from operator import itemgetter
 from typing import Any, Final
 
@@ -49,7 +51,7 @@ class RawRows:
         self.fields: dict[int, dict[str, Any]] = {}
         self.attrs: list[dict[str, Any]] = []
         """The attributes that complete rows refer to, each once: many rows have the same."""
-        self._attr_codes: dict[bytes, int] = {}
+        self._attr_codes: defaultdict[bytes, int] = defaultdict(count().__next__)
         self.start_attrs: list[msgspec.Raw | bytes] = []
         """Of the other rows, not decoded: nearly all of those spans end soon."""
         self.size = 0
@@ -71,22 +73,10 @@ class RawRows:
         what = np.frombuffer(columns.what, np.uint8)
         start, end = _times(columns.start_ns), _times(columns.end_ns)
         is_complete = (end > 0) | (what == EVENT_CODE)
-        raws = _split_attrs(columns, size)
-        complete = np.nonzero(is_complete)[0]
-        held = [bytes(raws[row]) for row in complete.tolist()]
-        known = self._attr_codes
-        fresh = [raw for raw in dict.fromkeys(held) if raw not in known]
-        attrs = read_attrs(fresh)
         _check_scopes(columns.scopes)
-        for fields in columns.fields.values():
-            outcome = fields.get("outcome")
-            if outcome is not None and (not isinstance(outcome, str) or outcome not in _OUTCOMES):
-                raise FrameError(f"a frame holds the unknown outcome {outcome!r:.100}")
-        known.update(zip(fresh, range(len(known), len(known) + len(fresh)), strict=True))
-        self.attrs += attrs
-        attr_codes = np.full(size, -1, np.int32)
-        attr_codes[complete] = np.fromiter(map(known.__getitem__, held), np.int32, len(held))
-        self.start_attrs += [raws[row] for row in np.nonzero(~is_complete)[0].tolist()]
+        _check_outcomes(columns.fields.values())
+        raws = _split_attrs(columns, size)
+        attr_codes = self._take_attrs(raws, is_complete)
         for row, fields in columns.fields.items():
             if 0 <= row < size:
                 self.fields[self.size + row] = fields
@@ -112,6 +102,30 @@ class RawRows:
         self.scopes += columns.scopes
         self.size += size
 
+    def _take_attrs(
+        self, raws: Sequence[msgspec.Raw | bytes], is_complete: npt.NDArray[np.bool_]
+    ) -> Indices:
+        """Give the number of each complete row's attributes, -1 for the others, which wait."""
+        complete = map(bytes, compress(raws, is_complete.tolist()))
+        numbers = np.full(len(raws), -1, np.int32)
+        numbers[is_complete] = self._number_attrs(complete, int(is_complete.sum()))
+        self.start_attrs += compress(raws, (~is_complete).tolist())
+        return numbers
+
+    def _number_attrs(self, raws: Iterable[bytes], size: int) -> Indices:
+        codes = self._attr_codes
+        before = len(codes)
+        numbers = np.fromiter(map(codes.__getitem__, raws), np.int32, size)
+        fresh = list(islice(reversed(codes), len(codes) - before))[::-1]
+        try:
+            self.attrs += read_attrs(fresh)
+        except FrameError:
+            for raw in fresh:
+                del codes[raw]
+            codes.default_factory = count(before).__next__
+            raise
+        return numbers
+
     @property
     def names(self) -> list[str]:
         """The names that rows refer to."""
@@ -132,6 +146,13 @@ class RawRows:
         self.is_late: npt.NDArray[np.bool_] = columns[9]
         self.attr: Indices = columns[10]
         self._parts = []
+
+
+def _check_outcomes(maps: Iterable[dict[str, Any]]) -> None:
+    outcomes = [fields["outcome"] for fields in maps if "outcome" in fields]
+    for outcome in outcomes if set(map(type, outcomes)) - {str} else set(outcomes):
+        if outcome is not None and (not isinstance(outcome, str) or outcome not in _OUTCOMES):
+            raise FrameError(f"a frame holds the unknown outcome {outcome!r:.100}")
 
 
 def _check_scopes(scopes: list[ScopeRow]) -> None:
@@ -161,6 +182,8 @@ def _indices(column: bytes, size: int) -> npt.NDArray[Any]:
 
 def wall_times(clock: ClockMap, mono: Times) -> Times:
     """Place monotonic times on the wall clock, exactly as `ClockLine.wall_at` does."""
+    if len(clock.lines) == 1:
+        return _on_line(clock.lines[0], mono)
     low, high = int(mono.min()), int(mono.max())
     line = clock.line_for(low)
     if line == clock.line_for(high):
@@ -193,11 +216,10 @@ def find_rows(ids: Ids, wanted: Ids) -> Indices:
     extent = int(high - low) + 1
     if extent <= 16 * len(ids) + 65_536:
         # Ids of a process count up, so a plain table is small and needs no sorting.
-        table = np.full(extent, -1, np.int32)
-        table[(ids - low).astype(np.int64)] = np.arange(len(ids), dtype=np.int32)
-        inside = (wanted >= low) & (wanted <= high)
-        places = np.where(inside, wanted - low, 0).astype(np.int64)
-        return np.where(inside, table[places], -1).astype(np.int32)
+        table = np.full(extent + 1, -1, np.int32)
+        table[(ids - low).view(np.int64)] = np.arange(len(ids), dtype=np.int32)
+        # What is below the lowest wraps around, so that all that is outside finds the last entry.
+        return table[np.minimum(wanted - low, np.uint64(extent)).view(np.int64)]
     order = np.argsort(ids, kind="stable")
     ordered = ids[order]
     places = np.minimum(np.searchsorted(ordered, wanted), len(ids) - 1)

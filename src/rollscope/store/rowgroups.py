@@ -20,6 +20,8 @@ __all__ = ["row_groups", "sort_rows"]
 _LEAST_SPANS: Final = 16_384
 """A row group costs every reader about as much as some thousand rows, so small ones are joined."""
 _MOST_SPANS: Final = 65_536
+_LEAST_PIECE: Final = 4_096
+"""Spans that pieces have on average if ordering them one by one is quicker than all at once."""
 _OTHERS: Final = 8_192
 """Rows of other tables: they are few, and facts are looked up by the session."""
 _FEW_WORDS: Final = 256
@@ -68,11 +70,12 @@ def _slices_in_order(tables: Sequence[pa.Table]) -> list[pa.Table]:
     a process, starts are in order but for those.
     """
     slices: dict[tuple[str, int], list[pa.Table]] = {}
-    for piece in tables:
+    pieces = _pieces(tables)
+    for piece in pieces:
         table = piece.unify_dictionaries().combine_chunks()
         kinds, processes = _sort_keys(table, ("kind", "process"))
         is_mixed = (kinds[1:] < kinds[:-1]).any() or (processes != processes[0]).any()
-        if is_mixed or len(tables) == 1:
+        if is_mixed or len(pieces) == 1:
             table = sort_rows("spans", table)
             kinds, processes = _sort_keys(table, ("kind", "process"))
         changes = (kinds[1:] != kinds[:-1]) | (processes[1:] != processes[:-1])
@@ -81,6 +84,14 @@ def _slices_in_order(tables: Sequence[pa.Table]) -> list[pa.Table]:
             key = table["kind"][low].as_py(), int(processes[low])
             slices.setdefault(key, []).append(table.slice(low, high - low))
     return [pa.concat_tables(slices[key]) for key in sorted(slices)]
+
+
+def _pieces(tables: Sequence[pa.Table]) -> Sequence[pa.Table]:
+    """Take tables that were joined apart again, unless their parts are too small to be worth it."""
+    batches = [batch for table in tables for batch in table.to_batches()]
+    if len(batches) == len(tables) or sum(map(len, batches)) < _LEAST_PIECE * len(batches):
+        return tables
+    return [pa.Table.from_batches([batch]) for batch in batches]
 
 
 def _gather(slices: Sequence[pa.Table]) -> Iterator[list[pa.Table]]:

@@ -9,6 +9,7 @@ import msgspec
 from rollscope.errors import NotARunError
 from rollscope.model.records import Record
 from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX, PAYLOAD_DIR, RUN_FILE, RunFile
+from rollscope.model.undecodable import UNDECODABLE
 from rollscope.store.log import LogFollower
 
 __all__ = ["RunFollower", "find_run", "list_runs", "read_run_file"]
@@ -61,7 +62,7 @@ def read_run_file(run: Path) -> RunFile | None:
     """Read run.json; None if it is missing or cannot be read, which no reader depends on."""
     try:
         return msgspec.json.decode((run / RUN_FILE).read_bytes(), type=RunFile)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *UNDECODABLE):
         return None
 
 

@@ -12,13 +12,9 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from rollscope.store.clocks import (
-    ClockBounds,
-    Offset,
-    estimate_offsets,
-    find_bounds,
-    merge_bound,
-)
+from rollscope.store.clocklinks import ClockLinks, keep_links
+from rollscope.store.clocks import ClockBounds, bound_clocks, find_links
+from rollscope.store.hostclocks import RunClocks, estimate_clocks
 from rollscope.store.intake import Intake, IntakeState
 from rollscope.store.manifest import Manifest, Shelf
 from rollscope.store.schema import SEGMENT_SCHEMA, TABLES, empty_table
@@ -80,6 +76,8 @@ class Sealer:
         """Rows that are being sealed."""
         self._sealing: Sealing | None = None
         self.clock_bounds: ClockBounds = {}
+        self.clock_links: ClockLinks = {}
+        """Kept where a receiver reads the clocks; without, bounds say it all."""
         self._last_seal = time.monotonic()
         self._retry_at = 0.0
         self._clocks_at = 0.0
@@ -109,6 +107,9 @@ class Sealer:
         self.intake = Intake(self.run, state)
         self.clock_bounds = {
             later: dict(befores) for later, befores in self.manifest.clock_bounds.items()
+        }
+        self.clock_links = {
+            later: dict(befores) for later, befores in self.manifest.clock_links.items()
         }
 
     def give_up_damaged(self) -> None:
@@ -212,14 +213,23 @@ class Sealer:
         """Learn of the hosts' clocks from what is in memory: causes and effects, side by side."""
         self._clocks_at = time.monotonic()
         spans = [*self.frozen["spans"], *self.tail["spans"], self.intake.open_rows()]
-        found = find_bounds(spans, self.tail["facts"], self.intake.host_of)
-        for later, befores in found.items():
-            for earlier, least in befores.items():
-                merge_bound(self.clock_bounds, later, earlier, least)
+        host_of = self.intake.host_of
+        corrections = self.clocks().read if self.intake.receivers else {}
+        for links in find_links(spans, self.tail["facts"], host_of):
+            bound_clocks(self.clock_bounds, links, host_of)
+            if self.intake.receivers and len(links.later):
+                keep_links(self.clock_links, links, host_of, corrections)
 
-    def offsets(self) -> dict[str, Offset]:
-        """Give how far the times of each host have to be moved."""
-        return estimate_offsets(self.clock_bounds, self.intake.hosts())
+    def clocks(self) -> RunClocks:
+        """Give how the times of processes have to be moved."""
+        return estimate_clocks(
+            self.intake.ledgers.values(),
+            self.intake.tracks,
+            self.intake.receivers,
+            hosts=self.intake.hosts(),
+            bounds=self.clock_bounds,
+            links=self.clock_links,
+        )
 
     def seal(self) -> bool:
         """Write the tail as segments; False if that was not possible now.
@@ -255,6 +265,7 @@ class Sealer:
             number=self.manifest.number + 1,
             schema=SEGMENT_SCHEMA,
             clock_bounds=self.clock_bounds,
+            clock_links=self.clock_links,
         )
         self.frozen, self.tail = self.tail, {name: [] for name in TABLES}
         # Encoded at once, since what it holds goes on changing.

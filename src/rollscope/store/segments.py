@@ -21,6 +21,8 @@ SEGMENT_SUFFIX: Final = ".parquet"
 _MAGIC: Final = b"PAR1"
 _REPEATING: Final = frozenset({"process", "trace_id", "session_id", "parent_id"})
 """Columns with the same few values over and over; other whole numbers are kept as differences."""
+_WRITE_ROWS: Final = 16_384
+"""Encoded at once: with the usual thousand, writing takes a sixth longer."""
 _TIMES: Final = {"spans": ("start_ns", "end_ns")}
 _SCHEMA_KEY: Final = b"rollscope.schema"
 
@@ -96,6 +98,7 @@ def _write_groups(sink: pa.NativeFile, groups: Sequence[pa.Table]) -> None:
         use_dictionary=words,
         column_encoding=dict.fromkeys(deltas, "DELTA_BINARY_PACKED"),
         store_schema=False,
+        write_batch_size=_WRITE_ROWS,
     ) as writer:
         for group in groups:
             writer.write_table(group, row_group_size=max(group.num_rows, 1))

@@ -318,6 +318,7 @@ def remove_segments(sealer: Sealer, removal: Removal) -> Removal:
         if sealer.replace(kept, removed_rows=found.spans):
             # A reader that still uses them finds them missing and takes the new manifest over.
             shelf.discard(found.segments)
+            shelf.discard_indexes(kept)  # they hold what was removed
             return found
         sealer.poll()
     raise StoreError("other readers keep changing the run; nothing was removed, try again")

@@ -5,12 +5,13 @@ and the fresh tail, on the clocks of their processes) and `processes`. The views
 clock and apply late facts, so that nobody else has to.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from rollscope.store.corrections import Correction, Corrections, Knot
 from rollscope.store.dialect import Dialect
 
-__all__ = ["VIEWS", "Among", "Offsets", "sessions_among", "view_sql"]
+__all__ = ["VIEWS", "Among", "sessions_among", "view_sql"]
 
 _SPAN_COLUMNS: Final = """
     r.process AS process, r.trace_id AS trace_id, r.span_id AS span_id, r.parent_id AS parent_id,
@@ -26,46 +27,63 @@ _SPAN_COLUMNS: Final = """
     r.start_ns AS recorded_start_ns, r.end_ns AS recorded_end_ns"""
 
 
-Offsets = Mapping[int, int]
-"""By how many nanoseconds the times of a process are moved, for those that are."""
-
 Among = Callable[[str], str]
 """Gives the condition on a column that an id in it is one of the chosen."""
 
 
-def _moved(column: str, offsets: Offsets) -> str:
+def _moved(column: str, corrections: Corrections, dialect: Dialect) -> str:
     """Move a time. A join would cost every query, also those that do not ask for times."""
-    return f"{column} + {_offset(sorted(offsets.items()))}" if offsets else column
+    if not corrections:
+        return column
+    return f"{column} + {_offset(column, sorted(corrections.items()), dialect)}"
 
 
-def _offset(offsets: Sequence[tuple[int, int]]) -> str:
+def _offset(column: str, chosen: Sequence[tuple[int, Correction]], dialect: Dialect) -> str:
     """Find the offset of a process by halving: DuckDB makes a join of each list that IN is given.
 
     Neighbouring rows are of one process, so that few branches are ever entered.
     """
-    middle = len(offsets) // 2
-    process, offset = offsets[middle]
+    middle = len(chosen) // 2
+    process, correction = chosen[middle]
     if not middle:
+        offset = _along(column, correction.knots, dialect)
         return f"CASE WHEN r.process = {process} THEN {offset} ELSE 0 END"
-    below, above = _offset(offsets[:middle]), _offset(offsets[middle:])
+    below = _offset(column, chosen[:middle], dialect)
+    above = _offset(column, chosen[middle:], dialect)
     return f"CASE WHEN r.process < {process} THEN {below} ELSE {above} END"
 
 
-def _spans(_: Dialect, offsets: Offsets) -> str:
+def _along(column: str, knots: Sequence[Knot], dialect: Dialect) -> str:
+    """Find the stretch that a time falls into, in the same way."""
+    middle = len(knots) // 2
+    if middle:
+        below = _along(column, knots[:middle], dialect)
+        above = _along(column, knots[middle:], dialect)
+        return f"CASE WHEN {column} < {knots[middle].at_ns} THEN {below} ELSE {above} END"
+    at_ns, offset_ns, rate = knots[0]
+    if not rate:
+        return str(offset_ns)
+    # All digits and an exponent, or DuckDB would read a decimal number of its own kind.
+    return f"{offset_ns} + {dialect.floor(f'({column} - {at_ns}) * {rate:.17e}')}"
+
+
+def _spans(dialect: Dialect, corrections: Corrections) -> str:
     columns = _SPAN_COLUMNS.format(
-        start=_moved("r.start_ns", offsets), end=_moved("r.end_ns", offsets)
+        start=_moved("r.start_ns", corrections, dialect),
+        end=_moved("r.end_ns", corrections, dialect),
     )
     return f"SELECT {columns} FROM raw_spans AS r"
 
 
-def _instants(table: str, columns: str) -> Callable[[Dialect, Offsets], str]:
-    def sql(_: Dialect, offsets: Offsets) -> str:
-        return f"SELECT {columns}, {_moved('r.time_ns', offsets)} AS time_ns FROM {table} AS r"
+def _instants(table: str, columns: str) -> Callable[[Dialect, Corrections], str]:
+    def sql(dialect: Dialect, corrections: Corrections) -> str:
+        moved = _moved("r.time_ns", corrections, dialect)
+        return f"SELECT {columns}, {moved} AS time_ns FROM {table} AS r"
 
     return sql
 
 
-def _fact_sums(dialect: Dialect, _: Offsets, among: Among | None = None) -> str:
+def _fact_sums(dialect: Dialect, _: Corrections, among: Among | None = None) -> str:
     def last(column: str) -> str:
         return dialect.arg_max(column, "time_ns", "process", "number")
 
@@ -78,11 +96,11 @@ def _fact_sums(dialect: Dialect, _: Offsets, among: Among | None = None) -> str:
         FROM facts {where} GROUP BY span_id"""
 
 
-def _sessions(dialect: Dialect, offsets: Offsets, among: Among | None = None) -> str:
+def _sessions(dialect: Dialect, corrections: Corrections, among: Among | None = None) -> str:
     facts = "fact_sums"
     where = ""
     if among is not None:
-        facts = f"({_fact_sums(dialect, offsets, among)})"
+        facts = f"({_fact_sums(dialect, corrections, among)})"
         where = f"AND {among('s.span_id')}"
     return f"""
         SELECT s.span_id AS session_id, s.process AS process, p.host AS host,
@@ -122,14 +140,14 @@ def sessions_among(dialect: Dialect, chosen: str | Among) -> str:
     return f"WITH picked AS ({chosen}) {sessions}"
 
 
-def _of_kind(kind: str) -> Callable[[Dialect, Offsets], str]:
-    def sql(_: Dialect, __: Offsets) -> str:
+def _of_kind(kind: str) -> Callable[[Dialect, Corrections], str]:
+    def sql(_: Dialect, __: Corrections) -> str:
         return f"SELECT * FROM spans WHERE kind = '{kind}'"
 
     return sql
 
 
-def _tasks(_: Dialect, __: Offsets) -> str:
+def _tasks(_: Dialect, __: Corrections) -> str:
     """A session that no task was opened around is a task of one sample itself."""
     return """
         SELECT * FROM spans WHERE kind = 'task'
@@ -140,7 +158,7 @@ def _tasks(_: Dialect, __: Offsets) -> str:
         ) AS alone"""
 
 
-VIEWS: Final[dict[str, tuple[Callable[[Dialect, Offsets], str], tuple[str, ...]]]] = {
+VIEWS: Final[dict[str, tuple[Callable[[Dialect, Corrections], str], tuple[str, ...]]]] = {
     "spans": (_spans, ()),
     "events": (
         _instants(
@@ -185,14 +203,15 @@ VIEWS: Final[dict[str, tuple[Callable[[Dialect, Offsets], str], tuple[str, ...]]
 """Each view and the views it reads, which come before it."""
 
 
-def view_sql(name: str, dialect: Dialect, offsets: Offsets) -> str:
+def view_sql(name: str, dialect: Dialect, corrections: Corrections) -> str:
     """Give the query behind a view.
 
     Args:
         name: The view.
         dialect: The engine it is for.
-        offsets: Which processes' times are moved. `recorded_start_ns` and `recorded_end_ns` are
-            as they stand in the files: filters on them skip what is out of range.
+        corrections: How the times of processes are moved. `recorded_start_ns` and
+            `recorded_end_ns` are as they stand in the files: filters on them skip what is out of
+            range.
     """
     make, _ = VIEWS[name]
-    return make(dialect, offsets)
+    return make(dialect, corrections)

@@ -83,14 +83,18 @@ def sum_area(index: SpanIndex, t0_ns: int, t1_ns: int, first: int, lanes: int) -
 
 def _spans_between(index: SpanIndex, t0_ns: int, t1_ns: int, columns: str) -> pa.Table:
     """Give what touches a window."""
-    moved_ns = max((abs(offset_ns) for offset_ns in index.moved.values()), default=0)
+    moved = index.store.clocks.corrections.values()
     sql = f"""
         SELECT {columns} FROM spans
         WHERE start_ns < $high AND (end_ns IS NULL OR end_ns > $low OR start_ns >= $low)
             AND recorded_start_ns < $files_high
             AND (recorded_end_ns IS NULL OR recorded_end_ns >= $files_low)"""  # noqa: S608
     return index.store.query(
-        sql, low=t0_ns, high=t1_ns, files_low=t0_ns - moved_ns, files_high=t1_ns + moved_ns
+        sql,
+        low=t0_ns,
+        high=t1_ns,
+        files_low=min((t0_ns, *(one.undo(t0_ns) for one in moved))),
+        files_high=max((t1_ns, *(one.undo(t1_ns) for one in moved))),
     )
 
 

@@ -17,7 +17,7 @@ from rollscope.timeline.reading import Block, SpanReader
 from rollscope.timeline.slots import pack_slots
 from rollscope.timeline.sorting import Unsorted, sort_spans
 
-__all__ = ["Layout", "PlacedSessions", "build_layout", "place_name", "span_count"]
+__all__ = ["Layout", "PlacedSessions", "build_layout", "place_name", "sealed_count", "span_count"]
 
 _EXTENTS: Final = """
     SELECT session_id, min(start_ns) AS start_ns, max(end_ns) AS end_ns,
@@ -52,6 +52,8 @@ class Layout(msgspec.Struct):
     open_rows: Rows
     open_depths: npt.NDArray[np.uint8]
     """Spans whose end may still come, and how deep they are; they are in no part."""
+    unsealed: npt.NDArray[np.int64] = msgspec.field(default_factory=lambda: np.zeros(0, np.int64))
+    """Places in the part of spans that are in no segment yet."""
 
 
 def build_layout(
@@ -73,7 +75,8 @@ def build_layout(
     sessions.lane = new[sessions.lane].astype(np.uint32)
     spans.lane = new.astype(np.uint32)[spans.lane]
     ids = still["span_id"].to_numpy()
-    placed = sort_spans(spans, settled=len(spans) - len(ids))
+    settled = len(spans) - len(ids)
+    placed = sort_spans(spans, settled=settled, sealed=settled - tail.num_rows)
     return Layout(
         lanes=lanes,
         sessions=sessions,
@@ -84,18 +87,23 @@ def build_layout(
         open_ids=ids[placed.open_places],
         open_rows=placed.open_rows,
         open_depths=placed.open_depths,
+        unsealed=placed.unsealed,
     )
+
+
+def sealed_count(store: RunStore) -> int:
+    """Say how many spans are sealed."""
+    segments = store.sealer.manifest.segments
+    return sum(segment.rows for segment in segments if segment.table == "spans")
 
 
 def span_count(store: RunStore) -> int:
     """Say how many spans have ended, sealed or not."""
-    sealer = store.sealer
-    sealed = sum(segment.rows for segment in sealer.manifest.segments if segment.table == "spans")
-    return sealed + sealer.unsealed_rows
+    return sealed_count(store) + store.sealer.unsealed_rows
 
 
 def _open_rows(store: RunStore) -> pa.Table:
-    return store.sealer.intake.open_rows(store.now_ns, store.offsets)
+    return store.sealer.intake.open_rows(store.now_ns, store.clocks)
 
 
 def _blocks(reader: SpanReader, tail: pa.Table, still: pa.Table) -> Iterator[Block]:

@@ -132,6 +132,16 @@ class Part:
         part.line_flags = _or_by_line(part.flags, bounds[:-1])
         return part
 
+    def without(self, places: npt.NDArray[Any]) -> tuple[Self, npt.NDArray[np.bool_]]:
+        """Leave some spans out; give the rest, and which lines still have any."""
+        lines = np.searchsorted(self.bounds, places, side="right") - 1
+        counts = np.diff(self.bounds) - np.bincount(lines, minlength=self.lines)
+        used = counts > 0
+        names = ("start", "end", "session", "name", "flags")
+        columns = {name: np.delete(getattr(self, name), places) for name in names}
+        bounds = np.concatenate([[0], np.cumsum(counts[used])])
+        return self.assembled(columns, self.line_lane[used], self.line_row[used], bounds), used
+
     def __len__(self) -> int:
         return len(self.start)
 

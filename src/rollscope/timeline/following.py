@@ -1,24 +1,26 @@
 """Following a run: which rows of the store are new, and which session they belong to."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rollscope.store.corrections import Correction, Corrections
 from rollscope.store.embedded import RunStore
 from rollscope.timeline.building import Layout, place_name, span_count
 from rollscope.timeline.columns import IS_SESSION, NEVER, NO_SESSION, STUCK
 from rollscope.timeline.grouping import Grouping, Processes, Spot
 from rollscope.timeline.growth import CannotFollow, Placed, Young
 from rollscope.timeline.news import Batch, FactRows
-from rollscope.timeline.reading import SpanReader, moved_processes
+from rollscope.timeline.reading import SpanReader
 
 __all__ = ["Follower"]
 
 _TOLERANCE_NS: Final = 5_000_000
 """How far the estimate of a clock may wander before everything is placed anew."""
+_UNMOVED: Final = Correction.constant(0)
 _MOST_NEW: Final = 200_000
 """New rows beyond which building anew is quicker than to place them one by one."""
 
@@ -37,12 +39,23 @@ class Follower:
         grouping: Grouping,
         processes: Processes,
         layout: Layout,
+        seen: int,
     ) -> None:
+        """Begin to follow.
+
+        Args:
+            store: The run.
+            reader: What the spans of the layout were read with.
+            grouping: How lanes are grouped.
+            processes: How the run calls its processes.
+            layout: What has a place.
+            seen: How many spans that have ended are in it.
+        """
         self._store, self._reader, self._grouping = store, reader, grouping
         self._processes, self._layout = processes, layout
         self._intake = store.sealer.intake
         self._removed = store.sealer.manifest.removed_rows
-        self._seen = span_count(store)
+        self._seen = seen
         self._numbers: dict[int, int] = {}
         """Sessions that came after the build: id to number."""
         self._lanes: list[int] = []
@@ -56,8 +69,8 @@ class Follower:
         return np.concatenate([self._layout.sessions.ids, added])
 
     @property
-    def moved(self) -> Mapping[int, int]:
-        """By how much the times of processes are moved."""
+    def moved(self) -> Corrections:
+        """How the times of processes are moved."""
         return self._reader.moved
 
     def lanes_of(self, table: pa.Table) -> npt.NDArray[np.int64]:
@@ -128,10 +141,14 @@ class Follower:
         return tail.slice(tail.num_rows - new)
 
     def _clocks_have_moved(self) -> bool:
-        before, now = self._reader.moved, moved_processes(self._store)
+        before, now = self._reader.moved, self._store.clocks.corrections
         return any(
-            abs(before.get(process, 0) - now.get(process, 0)) > _TOLERANCE_NS
-            for process in before.keys() | now.keys()
+            before.get(ledger.process, _UNMOVED).differs(
+                now.get(ledger.process, _UNMOVED), ledger.state.first_seen_ns, ledger.last_seen_ns
+            )
+            > _TOLERANCE_NS
+            for ledger in self._intake.ledgers.values()
+            if ledger.process in before or ledger.process in now
         )
 
     def _verdicts_have_come(self, new_rows: int) -> bool:
@@ -140,7 +157,7 @@ class Follower:
         return new_rows > 0 or _fact_rows(self._store) != self._facts_seen
 
     def _open_rows(self) -> pa.Table:
-        return self._store.sealer.intake.open_rows(self._store.now_ns, self._store.offsets)
+        return self._store.sealer.intake.open_rows(self._store.now_ns, self._store.clocks)
 
     def _seat_sessions(self, batches: Sequence[Batch], young: Young) -> None:
         """Give every new session a lane, the earliest first.

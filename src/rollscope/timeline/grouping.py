@@ -58,6 +58,10 @@ class Processes:
     def __contains__(self, process: int) -> bool:
         return process in self._titles
 
+    def named(self) -> dict[int, tuple[str, str]]:
+        """Give host and title of every process."""
+        return {process: (self.host(process), self.title(process)) for process in self._titles}
+
 
 class Grouping(msgspec.Struct, frozen=True):
     """One way to lay lanes out."""

@@ -1,7 +1,7 @@
 """The lanes of a timeline: numbers that stay, labels, groups, and the order to show them in."""
 
 import re
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 import numpy as np
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rollscope.timeline.reading import Words
 
-__all__ = ["GroupRange", "Lanes"]
+__all__ = ["GroupRange", "LaneColumns", "Lanes"]
 
 _DIGITS: Final = re.compile(r"(\d+)")
 
@@ -20,6 +20,17 @@ class GroupRange(msgspec.Struct, frozen=True):
     label: str
     first_lane: int
     lanes: int
+
+
+class LaneColumns(msgspec.Struct):
+    """Lanes as they are kept: the number of each is its place."""
+
+    groups: list[str]
+    labels: list[str]
+    group: npt.NDArray[np.uint32]
+    label: npt.NDArray[np.uint32]
+    number: npt.NDArray[np.int32]
+    has_sessions: npt.NDArray[np.bool_]
 
 
 class Lanes:
@@ -34,6 +45,20 @@ class Lanes:
         self.has_sessions = np.zeros(0, bool)
         """Lanes that sessions stand on."""
         self._order: npt.NDArray[np.int64] | None = None
+
+    @classmethod
+    def restored(cls, columns: LaneColumns) -> Self:
+        """Give the lanes that `columns` were taken from."""
+        lanes = cls()
+        lanes.groups, lanes._labels = Words.known(columns.groups), Words.known(columns.labels)
+        lanes.group, lanes._label = columns.group, columns.label
+        lanes._number, lanes.has_sessions = columns.number, columns.has_sessions
+        return lanes
+
+    def columns(self) -> LaneColumns:
+        """Give all that is known of the lanes; it stays as it is when lanes are added."""
+        words = [*self.groups.words], [*self._labels.words]
+        return LaneColumns(*words, self.group, self._label, self._number, self.has_sessions)
 
     def __len__(self) -> int:
         return len(self.group)

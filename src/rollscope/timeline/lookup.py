@@ -1,5 +1,6 @@
 """The exact span behind a place on the timeline: nanoseconds, ids, attributes."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -97,7 +98,7 @@ def _fetch(index: SpanIndex, part: Part, place: int) -> ExactSpan:
     session = int(part.session[place])
     name = index.names.words[int(part.name[place])]
     values: dict[str, Any] = {
-        "starts": sorted({start_ns - moved for moved in (0, *index.moved.values())}),
+        "starts": sorted({start_ns, *_recorded(index, start_ns)}),
         "name": name,
     }
     whose = "session_id IS NULL"
@@ -116,6 +117,14 @@ def _fetch(index: SpanIndex, part: Part, place: int) -> ExactSpan:
         return abs(started - start_ns) + abs(ended - end_ns)
 
     return _exact(min(rows, key=distance))
+
+
+def _recorded(index: SpanIndex, time_ns: int) -> Iterator[int]:
+    """Give what processes whose times are moved may have recorded for this one."""
+    for correction in index.moved.values():
+        earliest = correction.undo(time_ns)
+        yield earliest
+        yield earliest + 1  # where times are drawn together, two may become one
 
 
 def _exact(row: dict[str, Any]) -> ExactSpan:

@@ -1,24 +1,26 @@
 """Reading the spans of a run as columns of numbers: words become codes, times one clock.
 
 Segments are read file by file, so that no more than one of them is in memory as Arrow. Times are
-moved by the offsets that this reader was made with; they stay the same while the index grows.
+moved by the corrections that this reader was made with; they stay the same while the index grows.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Self
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rollscope.errors import StoreError
 from rollscope.model.kinds import Kind, Status
+from rollscope.store.corrections import Correction, Corrections, move_times
 from rollscope.store.embedded import RunStore
 from rollscope.timeline.columns import ERROR, IS_SESSION, LOST, NEVER, OPEN_FLAG, RETRIED, Times
 
-__all__ = ["Block", "SpanReader", "Words", "moved_processes"]
+__all__ = ["Block", "ReadWords", "SpanReader", "Words"]
 
 _COLUMNS: Final = (
     "process",
@@ -53,6 +55,14 @@ class Words:
         self._codes: dict[str, int] = {}
         self._most = most
 
+    @classmethod
+    def known(cls, words: Sequence[str], most: int = 2**31) -> Self:
+        """Give words with the numbers that they had before."""
+        given = cls(most)
+        given.words = list(words)
+        given._codes = {word: code for code, word in enumerate(words) if code < most - 1}
+        return given
+
     def code_of(self, word: str) -> int:
         """Give the number of a word."""
         code = self._codes.get(word)
@@ -83,21 +93,41 @@ class Block(msgspec.Struct):
         return len(self.start)
 
 
+class ReadWords(msgspec.Struct):
+    """What a reader has learnt: the words by their numbers, and the clocks it reads by."""
+
+    moved: dict[int, Correction]
+    names: list[str]
+    places: list[str]
+    session_names: list[str]
+
+
 class SpanReader:
     """Reads tables of spans and remembers which number stands for which word."""
 
-    def __init__(self, store: RunStore) -> None:
+    def __init__(self, store: RunStore, learnt: ReadWords | None = None) -> None:
+        """Begin to read.
+
+        Args:
+            store: The run.
+            learnt: What a reader of everything that is sealed has learnt, to go on from there.
+        """
         self._store = store
-        self.moved = moved_processes(store)
-        self.names = Words(_MOST_NAMES)
-        self.places = Words()
+        if learnt is None:
+            found = store.query("SELECT DISTINCT name FROM spans WHERE kind = 'session'")
+            learnt = ReadWords(dict(store.clocks.corrections), [], [], found["name"].to_pylist())
+        else:
+            learnt.session_names += _unsealed_session_names(store)
+        self.moved: Corrections = learnt.moved
+        self.names = Words.known(learnt.names, _MOST_NAMES)
+        self.places = Words.known(learnt.places)
         """Places outside of sessions, as `process/lane`."""
-        self._session_names = frozenset(
-            row["name"]
-            for row in store.query(
-                "SELECT DISTINCT name FROM spans WHERE kind = 'session'"
-            ).to_pylist()
-        )
+        self._session_names = frozenset(learnt.session_names)
+
+    def learnt(self) -> ReadWords:
+        """Give what has been learnt so far."""
+        names, places = [*self.names.words], [*self.places.words]
+        return ReadWords(dict(self.moved), names, places, sorted(self._session_names))
 
     def sealed(self) -> Iterator[Block]:
         """Read every segment."""
@@ -119,13 +149,14 @@ class SpanReader:
         """Read a table of spans as processes recorded them."""
         start = _numbers(table, "start_ns", np.int64)
         process = _numbers(table, "process", np.uint64)
-        shift = self._shift(process)
-        start = start + shift
+        recorded = start
+        start = recorded + move_times(recorded, process, self.moved)
         kind = self._codes(table, "kind", _kind_code)
         status = self._codes(table, "status", _status_flag)
         end = _numbers(table, "end_ns", np.int64, missing=-1)
         has_end = (end >= 0) & (status != OPEN_FLAG)
-        end = np.where(has_end, np.maximum(end + shift, start), NEVER)
+        ended = end + move_times(end, process, self.moved)
+        end = np.where(has_end, np.maximum(ended, start), NEVER)
         session = _numbers(table, "session_id", np.uint64)
         flags = status | np.where(kind == _SESSION, IS_SESSION, 0)
         attempt = _numbers(table, "attempt", np.int64)
@@ -155,12 +186,6 @@ class SpanReader:
             _numbers(table, "process", np.uint64),
             _numbers(table, "session_id", np.uint64),
         )
-
-    def _shift(self, process: npt.NDArray[np.uint64]) -> Times:
-        shift = np.zeros(len(process), np.int64)
-        for one, offset_ns in self.moved.items():
-            shift[process == np.uint64(one)] = offset_ns
-        return shift
 
     def _codes(
         self, table: pa.Table, column: str, code_of: Callable[[str], int]
@@ -230,13 +255,13 @@ def _status_flag(status: str) -> int:
     return _STATUS_FLAGS.get(Status(status), 0) if status else 0
 
 
-def moved_processes(store: RunStore) -> Mapping[int, int]:
-    """Give by how much the times of processes are moved now, for those that are."""
-    return {
-        process: store.offsets[host].offset_ns
-        for process, host in store.sealer.intake.host_of.items()
-        if host in store.offsets and store.offsets[host].offset_ns
-    }
+def _unsealed_session_names(store: RunStore) -> list[str]:
+    sealer = store.sealer
+    names: list[str] = []
+    for table in (sealer.tail_table("spans"), sealer.intake.open_rows(store.now_ns, store.clocks)):
+        is_session = pc.equal(table["kind"].cast(pa.string()), str(Kind.SESSION))
+        names += table["name"].cast(pa.string()).filter(is_session).unique().to_pylist()
+    return names
 
 
 def _numbers(

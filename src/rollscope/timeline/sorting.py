@@ -58,6 +58,8 @@ class Sorted(msgspec.Struct):
     """Which of the spans that have not settled stands at each row of the following."""
     open_rows: Rows
     open_depths: npt.NDArray[np.uint8]
+    unsealed: I64
+    """Places in the part of spans that are in no segment yet."""
 
 
 class _Chunk(msgspec.Struct):
@@ -73,17 +75,19 @@ class _Chunk(msgspec.Struct):
     """Of each line."""
 
 
-def sort_spans(spans: Unsorted, *, settled: int) -> Sorted:
+def sort_spans(spans: Unsorted, *, settled: int, sealed: int) -> Sorted:
     """Give each span a row and sort all.
 
     Args:
         spans: The spans.
         settled: How many of them, from the first on, will not change any more.
+        sealed: How many of those, from the first on, are in segments.
     """
     columns = ("start", "end", "session", "name", "flags")
     out: dict[str, Any] = {name: np.empty(settled, getattr(spans, name).dtype) for name in columns}
     lines: list[tuple[npt.NDArray[Any], ...]] = []
     rest: list[tuple[I64, Rows, npt.NDArray[np.uint8]]] = []
+    unsealed = [np.zeros(0, np.int64)]
     filled = 0
     for members in _lane_ranges(spans.lane):
         chunk = _sort_chunk(spans, members)
@@ -94,6 +98,8 @@ def sort_spans(spans: Unsorted, *, settled: int) -> Sorted:
         into = slice(filled, filled + len(chunk.order))
         for name in columns:
             out[name][into] = getattr(spans, name)[chunk.order]
+        if sealed < settled:
+            unsealed.append(np.flatnonzero(chunk.order >= sealed) + filled)
         counts = np.bincount(chunk.line, minlength=len(chunk.lane))
         used = counts > 0
         lines.append((chunk.lane[used], chunk.row[used], chunk.depth[used], counts[used]))
@@ -109,6 +115,7 @@ def sort_spans(spans: Unsorted, *, settled: int) -> Sorted:
         np.concatenate([np.zeros(0, np.int64), *(one[0] for one in rest)]),
         Rows.join([Rows.none(), *(one[1] for one in rest)]),
         np.concatenate([np.zeros(0, np.uint8), *(one[2] for one in rest)]),
+        np.concatenate(unsealed),
     )
 
 

@@ -1,20 +1,22 @@
 """The timeline of a run in memory: every span in its lane and row, and how that grows."""
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rollscope.store.corrections import Corrections
 from rollscope.store.embedded import RunStore
-from rollscope.timeline.building import build_layout
+from rollscope.timeline.building import Layout, build_layout, span_count
 from rollscope.timeline.changes import Change, Changes
 from rollscope.timeline.columns import NEVER, Part, Rows
 from rollscope.timeline.following import Follower
 from rollscope.timeline.grouping import Processes, find_grouping
 from rollscope.timeline.growth import CannotFollow, Young
+from rollscope.timeline.keeping import Keepsake, restore, take_keepsake
 from rollscope.timeline.reading import SpanReader
 
 __all__ = ["SpanIndex"]
@@ -48,17 +50,47 @@ class SpanIndex:
         self.changes = Changes()
         self.overviews: dict[object, Any] = {}
         """Pictures of the run as it is now, by what was asked for; who makes them keeps them."""
-        self._build()
+        self._keepsake: Keepsake | None = None
+        """What to write for the next who opens the run; gone once it has been taken."""
+        if not self._restore():
+            self._build(is_first=True)
 
-    def _build(self) -> None:
+    def _restore(self) -> bool:
+        """Start from a timeline that was kept, if there is one; say whether there was."""
+        processes = Processes(self.store)
+        kept = restore(self.store, self.by, processes)
+        if kept is None:
+            return False
+        self._adopt(kept.layout, kept.reader, processes, kept.seen)
+        try:
+            self._follower.follow(self._young)
+        except CannotFollow:
+            return False
+        self._settle_in()
+        return True
+
+    def _build(self, *, is_first: bool = False) -> None:
         store = self.store
         reader = SpanReader(store)
         processes = Processes(store)
-        self.layout = build_layout(store, reader, self._grouping, processes)
-        self.names = reader.names
-        self.lanes = self.layout.lanes
-        self._young = Young(self.layout)
-        self._follower = Follower(store, reader, self._grouping, processes, self.layout)
+        layout = build_layout(store, reader, self._grouping, processes)
+        if is_first:
+            self._keepsake = take_keepsake(store, self.by, layout, reader, processes)
+        self._adopt(layout, reader, processes, span_count(store))
+        self._settle_in()
+
+    def take_keepsake(self) -> Keepsake | None:
+        """Give what is to be written for the next who opens the run, once."""
+        taken, self._keepsake = self._keepsake, None
+        return taken
+
+    def _adopt(self, layout: Layout, reader: SpanReader, processes: Processes, seen: int) -> None:
+        self.layout, self.lanes, self.names = layout, layout.lanes, reader.names
+        self._young = Young(layout)
+        self._follower = Follower(self.store, reader, self._grouping, processes, layout, seen)
+
+    def _settle_in(self) -> None:
+        store = self.store
         self._young.mark_stuck(self._stuck)
         self._show_young()
         starts = [int(part.start.min()) for part in self.parts if len(part)]
@@ -170,8 +202,8 @@ class SpanIndex:
         return int(reached) - self.t0_ns > _MOST_TICKS * self.tick_ns
 
     @property
-    def moved(self) -> Mapping[int, int]:
-        """By how much the times of processes are moved here."""
+    def moved(self) -> Corrections:
+        """How the times of processes are moved here."""
         return self._follower.moved
 
     def lanes_of(self, table: pa.Table) -> npt.NDArray[np.int64]:

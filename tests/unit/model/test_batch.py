@@ -90,6 +90,11 @@ def test_a_newer_schema_is_known_even_if_its_fields_have_changed() -> None:
         msgspec.msgpack.encode(as_map(heartbeat={"open_ids": b"123"})),
         encode_batch(make_batch(**FULL))[:-1],
         encode_batch(make_batch(**FULL)) + b"\0",
+        msgspec.msgpack.encode(as_map(end="no UTF-8")).replace(b"no UTF", b"\xf4\xff UTF"[:6]),
+        pytest.param(
+            msgspec.msgpack.encode(as_map(facts=["deep"])).replace(b"\xa4deep", b"\x91" * 100_000),
+            id="deep",
+        ),
     ],
 )
 def test_what_is_no_batch_is_refused(body: bytes) -> None:

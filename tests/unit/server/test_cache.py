@@ -43,14 +43,14 @@ def test_an_answer_is_made_once_a_second_however_many_ask() -> None:
     assert asyncio.run(scenario()) == [b"1", b"1", b"2"]
 
 
-def test_an_answer_that_takes_long_is_kept_for_three_times_as_long() -> None:
+def test_an_answer_that_takes_long_is_kept_for_as_long_as_it_took() -> None:
     async def scenario() -> list[bytes]:
         kitchen = Kitchen()
         kitchen.takes_s = 2.0
         got = [await kitchen.order()]
-        kitchen.now_s = 7.9
+        kitchen.now_s = 3.9
         got.append(await kitchen.order())
-        kitchen.now_s = 8.1
+        kitchen.now_s = 4.1
         return [*got, await kitchen.order()]
 
     assert asyncio.run(scenario()) == [b"1", b"1", b"2"]

@@ -69,6 +69,17 @@ def test_a_batch_whose_attributes_make_no_sense_adds_nothing(rows: RawRows, attr
     assert (rows.size, rows.attrs) == (0, [])
 
 
+def test_after_a_batch_that_makes_no_sense_attributes_are_still_told_apart(rows: RawRows) -> None:
+    rows.add(span_batch(0, make_row(1, attrs={"a": 1})))
+    columns = make_columns(make_row(2), make_row(3))
+    columns.attrs = msgspec.Raw(msgspec.msgpack.encode([{"b": 2}, {1: 2}]))
+    with pytest.raises(FrameError, match="attributes"):
+        rows.add(make_batch(1, spans=columns))
+    rows.add(span_batch(2, make_row(4, attrs={"c": 3}), make_row(5, attrs={"b": 2})))
+    rows.join()
+    assert [rows.attrs[code] for code in rows.attr] == [{"a": 1}, {"c": 3}, {"b": 2}]
+
+
 @pytest.mark.parametrize("outcome", ["odd", 1, ["accepted"], {}])
 def test_a_batch_with_an_unknown_outcome_adds_nothing(rows: RawRows, outcome: object) -> None:
     columns = make_columns(make_row(1))

@@ -54,6 +54,21 @@ def test_groups_of_spans_end_with_the_rows_of_a_process() -> None:
     assert [group.num_rows for group in groups] == [16, 16, 8]
 
 
+@pytest.mark.parametrize("least_piece", [1, 1000])
+def test_pieces_that_were_joined_give_the_same_groups(
+    monkeypatch: pytest.MonkeyPatch, least_piece: int
+) -> None:
+    monkeypatch.setattr(rowgroups, "_LEAST_PIECE", least_piece)
+    pieces = [
+        spans(("phase", p, 12), ("session", p, 12), first=100 * p + 1000 * n)
+        for n in range(3)
+        for p in (2, 1)
+    ]
+    joined = [pa.concat_tables(pieces).unify_dictionaries()]
+    expected = [group.to_pylist() for group in row_groups("spans", pieces)]
+    assert [group.to_pylist() for group in row_groups("spans", joined)] == expected
+
+
 def test_a_process_with_many_rows_has_groups_of_one_size() -> None:
     (one, *others) = row_groups("spans", [spans(("phase", 1, 41))])
     assert [one.num_rows, *(group.num_rows for group in others)] == [13, 14, 14]

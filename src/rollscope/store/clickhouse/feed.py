@@ -98,7 +98,7 @@ class Feeder:
             rows += self._send_segment(segment, known)
         if self._is_fresh:
             rows += self._send_tail()
-            open_rows = sealer.intake.open_rows(self._store.now_ns, self._store.offsets)
+            open_rows = sealer.intake.open_rows(self._store.now_ns, self._store.clocks)
             rows += self._send("spans", open_rows, known.version)
         rows += self._send_processes(known)
         return Fed(segments=len(missing), rows=rows)
@@ -146,7 +146,7 @@ class Feeder:
     def _send_processes(self, known: _Known) -> int:
         store = self._store
         intake = store.sealer.intake
-        processes = process_table(intake, store.now_ns, store.offsets)
+        processes = process_table(intake, store.now_ns, store.clocks)
         total = self._send("processes", processes, known.version)
         total += self._send("drops", drop_table(intake), known.version)
         note = {"first_ns": [known.first_ns], "now_ns": [store.now_ns]}

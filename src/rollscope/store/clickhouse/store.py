@@ -1,17 +1,21 @@
 """One run in ClickHouse, asked as `RunStore` is: the same views, values and types."""
 
 import re
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import pyarrow as pa
 
+from rollscope.analysis.stuck import Reference
 from rollscope.errors import StoreError
 from rollscope.store.clickhouse.ordering import order_by_results
 from rollscope.store.clickhouse.tables import ROW_TABLES, RUNS, check_schema
 from rollscope.store.clickhouse.transport import Transport
+from rollscope.store.corrections import Correction, Corrections
 from rollscope.store.dialect import CLICKHOUSE, Dialect, Value
+from rollscope.store.lengths import Measured
 from rollscope.store.schema import TABLES
-from rollscope.store.views import VIEWS, Offsets, view_sql
+from rollscope.store.views import VIEWS, view_sql
 
 __all__ = ["ClickHouseStore", "list_runs"]
 
@@ -51,6 +55,7 @@ class ClickHouseStore:
         self.now_ns = now_ns or 0
         self._transport = transport
         self._fixed_now_ns = now_ns
+        self._moved_ns = 0
         self._views: dict[str, tuple[str, tuple[str, ...]]] = {}
         check_schema(transport)
         self.refresh()
@@ -71,12 +76,17 @@ class ClickHouseStore:
             raise StoreError(f"{database} holds no run {self.run!r}; {self._known_runs()}")
         self.now_ns = self._fixed_now_ns or found[0]["now_ns"]
         moved = self._transport.query(
-            f"SELECT process, offset_ns FROM {database}.processes FINAL "
-            "WHERE run = $run AND offset_ns != 0",
+            f"SELECT process, offset_ns, moved_ns, correction FROM {database}.processes FINAL "
+            "WHERE run = $run AND (offset_ns != 0 OR correction != '')",
             {"run": self.run},
         ).to_pylist()
-        offsets = {row["process"]: row["offset_ns"] for row in moved}
-        self._views = _view_texts(database, offsets)
+        corrections = {
+            row["process"]: Correction.read(row["correction"], row["offset_ns"]) for row in moved
+        }
+        self._moved_ns = max(
+            (max(row["moved_ns"], abs(row["offset_ns"])) for row in moved), default=0
+        )
+        self._views = _view_texts(database, corrections)
 
     def _known_runs(self) -> str:
         names = list_runs(self._transport)
@@ -93,6 +103,34 @@ class ClickHouseStore:
         """
         found = self._transport.query(self.full_sql(sql), {**values, _RUN: self.run})
         return _as_duckdb(found)
+
+    def rows_since(self, name: str, columns: Sequence[str], since_ns: int) -> str:
+        """Give the SQL that reads rows of a table, on the clocks of their processes.
+
+        Args:
+            name: The table.
+            columns: Of which columns.
+            since_ns: Rows that ended before may be left out; ClickHouse finds them by itself.
+        """
+        return f"(SELECT {', '.join(columns)} FROM raw_{name})"
+
+    def lengths(self, names: Collection[str], since_ns: int) -> Measured:
+        """Measure how long spans of some names took that started since, and are not lost."""
+        found: Measured = {}
+        times: dict[str, Value] = {"since": since_ns, "files_since": since_ns - self._moved_ns}
+        for detail, keys in (("detail", "name, detail"), ("NULL", "name")):
+            sql = f"""
+                SELECT name, {detail} AS detail, count(*) AS count,
+                    {self.dialect.rank("duration_ns", 99)} AS p99_ns, max(duration_ns) AS max_ns
+                FROM spans
+                WHERE {self.dialect.is_in("name", "$names")} AND recorded_end_ns IS NOT NULL
+                    AND status <> 'lost' AND start_ns >= $since
+                    AND recorded_start_ns >= $files_since
+                GROUP BY {keys}"""
+            for row in self.query(sql, names=sorted(names), **times).to_pylist():
+                measured = Reference(row["count"], row["p99_ns"], row["max_ns"])
+                found[row["name"], row["detail"]] = measured
+        return found
 
     def full_sql(self, sql: str) -> str:
         """Give a query as ClickHouse has to be asked it, the views that it names written out."""
@@ -115,7 +153,7 @@ class ClickHouseStore:
         return {name: text for name, (text, _) in self._views.items() if name in wanted}
 
 
-def _view_texts(database: str, offsets: Offsets) -> dict[str, tuple[str, tuple[str, ...]]]:
+def _view_texts(database: str, corrections: Corrections) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Give each view with the views it reads; a view comes after what it reads."""
     texts: dict[str, tuple[str, tuple[str, ...]]] = {}
     for name, layout in ROW_TABLES.items():
@@ -124,7 +162,7 @@ def _view_texts(database: str, offsets: Offsets) -> dict[str, tuple[str, tuple[s
         texts[f"raw_{name}" if name in TABLES else name] = (source, ())
     below = set(texts)
     for name in VIEWS:
-        sql = view_sql(name, CLICKHOUSE, offsets)
+        sql = view_sql(name, CLICKHOUSE, corrections)
         texts[name] = (sql, tuple((below | VIEWS.keys()) & set(_WORD.findall(sql)) - {name}))
     return texts
 

@@ -27,6 +27,21 @@ const CLOCK_COLUMNS: Column<ClockLine>[] = [
         `± ${duration(one.error_ns)}`
       ),
   },
+  {
+    id: "drift",
+    title: "Drifts by",
+    align: "right",
+    hint: "How fast it falls behind, in millionths",
+    value: (one) => one.drift_ppm,
+    render: (one) => `${one.drift_ppm.toFixed(1)} ppm`,
+  },
+  {
+    id: "source",
+    title: "Known by",
+    hint: "Round trips of requests, or the order of records",
+    value: (one) => one.source,
+    render: (one) => (one.readings ? `${grouped(one.readings)} ${one.source}` : one.source),
+  },
 ];
 
 export function Clocks({ clocks }: { clocks: readonly ClockLine[] }) {
