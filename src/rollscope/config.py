@@ -4,6 +4,7 @@
 settings do is left to the parts that read them.
 """
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, overload
@@ -21,9 +22,15 @@ _ON = frozenset({"1", "on", "true", "yes"})
 _OFF = frozenset({"0", "off", "false", "no"})
 _MAX_BYTES = 16 * 1024 * 1024
 """Of one attribute or payload: a quarter of the largest frame."""
+_PORTS = range(1, 65_536)
 _FIRST_PORT, _LAST_PORT = 2, 65_535
 """Port 1 is not to be had: as a variable, 1 means on."""
 _FUNCTION_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_HTTP_ADDRESS = re.compile(
+    r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:(?P<port>\d{1,5}))?"
+    r"(/[^?#\s]*)?(\?token=[^&#\s]+)?"
+)
+_TOKEN = re.compile(r"[!-~]{1,1024}")
 _RUN_NAME = re.compile(r"[A-Za-z0-9_+=@][A-Za-z0-9._+=@-]{0,127}")
 
 
@@ -96,12 +103,20 @@ def _size(low: int, high: int) -> Callable[[object], int]:
 
 def _sink(value: object) -> object:
     if isinstance(value, str):
-        if value not in ("file", "none"):
+        address = _HTTP_ADDRESS.fullmatch(value)
+        is_address = address is not None and int(address["port"] or 1) in _PORTS
+        if not is_address and value not in ("file", "none", "ray"):
             raise _Reject
         return value
     if all(callable(getattr(value, method, None)) for method in ("open", "write", "close")):
         return value
     raise _Reject
+
+
+def _token(value: object) -> str:
+    if not isinstance(value, str) or not _TOKEN.fullmatch(value):
+        raise _Reject
+    return value
 
 
 def _viewer(value: object) -> bool | int | str:
@@ -161,6 +176,15 @@ class Settings:
     def __init__(self, **values: Any) -> None:
         self.values = values
 
+    def of_network_sink(self) -> dict[str, Any]:
+        """Give what was set of how a sink reaches a server, so that it holds anywhere."""
+        names = ("token", "ca_file", "spool_dir", "spool_mb")
+        given: dict[str, Any] = {name: self.values[name] for name in names if name in self.values}
+        for name in ("ca_file", "spool_dir"):
+            if name in given:
+                given[name] = os.path.abspath(given[name])
+        return given
+
     enabled = Setting[bool](
         True, _flag, "on or off", "Record at all. The variable is plain `ROLLSCOPE`."
     )
@@ -182,8 +206,33 @@ class Settings:
     sink = Setting[Any](
         "file",
         _sink,
-        '"file", "none" or an object with open, write and close',
-        "Where frames go.",
+        '"file", "none", "ray", http://HOST:PORT, https://HOST:PORT, or an object with open, '
+        "write and close",
+        "Where frames go: into the run's directory, nowhere, to the hub of a Ray cluster, or to a "
+        "server.",
+    )
+    token = Setting[str | None](
+        None,
+        _token,
+        "up to 1024 visible ASCII characters",
+        "What the server knows its own by; may also stand in its address, as `rollscope view` "
+        "prints it.",
+    )
+    ca_file = Setting[str | None](
+        None, _path, "a path", "Certificates to trust at https:// instead of the system's."
+    )
+    spool_dir = Setting[str | None](
+        None,
+        _path,
+        "a path",
+        "Where frames wait that a server does not have yet. Default: `rollscope/spool` in "
+        "`$XDG_STATE_HOME` or `~/.local/state`.",
+    )
+    spool_mb = Setting[float](
+        1024.0,
+        _number(1, 2**20),
+        "1 to 1048576",
+        "Bound on all that waits there for one server.",
     )
     viewer = Setting[bool | int | str](
         False,
@@ -267,11 +316,19 @@ def resolve(given: Mapping[str, object], environ: Mapping[str, str]) -> Settings
             try:
                 values[name] = setting.parse(value)
             except _Reject:
-                raise SettingError(f"{source} is {value!r}; allowed: {setting.allowed}") from None
+                shown = _without_secret(name, value)
+                raise SettingError(f"{source} is {shown!r}; allowed: {setting.allowed}") from None
             break
     if environ.get("ROLLSCOPE", "").strip().lower() in _OFF:
         values["enabled"] = False
     return Settings(**values)
+
+
+def _without_secret(name: str, value: object) -> object:
+    """Give what may be shown of a value: messages end up in logs, and logs in many hands."""
+    if name == "token":
+        return "…"
+    return re.sub(r"token=.*", "token=…", value) if isinstance(value, str) else value
 
 
 def unknown_variables(environ: Mapping[str, str]) -> dict[str, str]:

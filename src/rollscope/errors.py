@@ -16,6 +16,12 @@ RollscopeError
 │   ├── GateBlocked     nothing can start, and nothing runs that would change that
 │   ├── PlacementTimeout  actors could not be placed in time (also a TimeoutError)
 │   └── StateError      the state of a runner cannot be kept or restored
+├── IngestError         what was sent to a receiver was not kept; says when to try again
+│   ├── FramesRefused   it can never be kept: it is no frame, or names what must not be
+│   ├── WrongRun        this receiver takes another run only
+│   ├── CollectorBusy   too much waits to be kept
+│   ├── CollectorAway   the receiver stops, or another one holds the log
+│   └── NoRoom          the disk is full, or a bound of the receiver is reached
 ├── WaitTimeout         not enough outcomes came in time (also a TimeoutError)
 ├── DuplicateTask       a task of that id is not finished yet (also a ValueError)
 ├── UnknownTask         no task of that id was ever submitted (also a LookupError)
@@ -27,13 +33,18 @@ those below it, `BatchBudgetExceeded`, `EpisodeFailed`.
 """
 
 __all__ = [
+    "CollectorAway",
+    "CollectorBusy",
     "CommandError",
     "DuplicateTask",
     "FilterError",
     "FrameError",
+    "FramesRefused",
     "GateBlocked",
     "InboxFull",
+    "IngestError",
     "MissingExtra",
+    "NoRoom",
     "NotARunError",
     "OutcomeTaken",
     "PlacementTimeout",
@@ -48,6 +59,7 @@ __all__ = [
     "UnknownSchema",
     "UnknownTask",
     "WaitTimeout",
+    "WrongRun",
 ]
 
 
@@ -118,6 +130,41 @@ class PlacementTimeout(RunnerError, TimeoutError):
 
 class StateError(RunnerError):
     """The state of a runner cannot be kept or restored; the message names the task."""
+
+
+class IngestError(RollscopeError):
+    """What was sent to a receiver was not kept; the message says why."""
+
+    retry_after_s: float | None = None
+    """When it makes sense to send it again; None: never."""
+
+
+class FramesRefused(IngestError):
+    """What was sent can never be kept: it is no frame, or names what must not be."""
+
+
+class WrongRun(IngestError):
+    """This receiver takes another run only."""
+
+    retry_after_s = 30.0
+
+
+class CollectorBusy(IngestError):
+    """Too much waits to be kept."""
+
+    retry_after_s = 1.0
+
+
+class CollectorAway(IngestError):
+    """The receiver stops, cannot write, or another one holds the log."""
+
+    retry_after_s = 1.0
+
+
+class NoRoom(IngestError):
+    """The disk is full, or a bound of the receiver is reached."""
+
+    retry_after_s = 5.0
 
 
 class WaitTimeout(RollscopeError, TimeoutError):

@@ -13,11 +13,15 @@ from yarl import URL
 from rollscope.server.access import Access
 from rollscope.server.hub import Hub
 from rollscope.server.library import Library
-from rollscope.server.serving import bind, serving
+from rollscope.server.listening import Listening, bind
+from rollscope.server.serving import serving
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from rollscope.collect.collector import Collector
+    from rollscope.collect.scraping import ScrapeSettings
 
 __all__ = ["TOKEN", "Answer", "Site", "next_event", "served"]
 
@@ -40,9 +44,12 @@ class Answer(NamedTuple):
 class Site:
     """A running server as its callers see it."""
 
-    def __init__(self, port: int, library: Library, client: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, port: int, library: Library, collector: Collector, client: aiohttp.ClientSession
+    ) -> None:
         self.port = port
         self.library = library
+        self.collector = collector
         self.client = client
         self.url = f"http://127.0.0.1:{port}"
 
@@ -89,7 +96,12 @@ async def next_event(stream: aiohttp.StreamReader) -> dict[str, Any]:
 
 @asynccontextmanager
 async def served(
-    place: Path, *, token: str | None = TOKEN, is_single: bool = False, hosts: tuple[str, ...] = ()
+    place: Path,
+    *,
+    token: str | None = TOKEN,
+    is_single: bool = False,
+    hosts: tuple[str, ...] = (),
+    scrape: ScrapeSettings | None = None,
 ) -> AsyncIterator[Site]:
     """Serve a directory of runs, or a run, for the length of the block."""
     listening = bind("127.0.0.1", 0)
@@ -98,7 +110,7 @@ async def served(
     access = Access(token=token, port=port, hosts=frozenset(hosts))
     timeout = aiohttp.ClientTimeout(total=60)
     async with (
-        serving(library, access, listening),
+        serving(library, access, Listening([listening]), scrape) as server,
         aiohttp.ClientSession(timeout=timeout, auto_decompress=False) as client,
     ):
-        yield Site(port, library, client)
+        yield Site(port, library, server.collector, client)

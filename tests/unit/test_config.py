@@ -33,6 +33,13 @@ def test_nothing_given_means_defaults() -> None:
         ("role", "rollout", "rollout"),
         ("rank", 0, 0),
         ("tags", {"lr": 1e-5}, {"lr": "1e-05"}),
+        ("sink", "ray", "ray"),
+        ("sink", "http://head", "http://head"),
+        ("sink", "https://[::1]:7077/a/b/?token=x%2Bz", "https://[::1]:7077/a/b/?token=x%2Bz"),
+        ("token", "a-token", "a-token"),
+        ("ca_file", Path("/etc/ca.pem"), "/etc/ca.pem"),
+        ("spool_dir", "spools", "spools"),
+        ("spool_mb", 1, 1.0),
         ("drain_s", 1, 1.0),
         ("heartbeat_s", 0.1, 0.1),
         ("buffer_mb", 1, 1.0),
@@ -56,6 +63,10 @@ def test_an_argument_is_taken(name: str, given: object, value: object) -> None:
         ("ROLLSCOPE_RANK", "7", "rank", 7),
         ("ROLLSCOPE_TAGS", "a=1, b=two=2,", "tags", {"a": "1", "b": "two=2"}),
         ("ROLLSCOPE_SINK", "none", "sink", "none"),
+        ("ROLLSCOPE_SINK", "http://head:7077", "sink", "http://head:7077"),
+        ("ROLLSCOPE_TOKEN", "abc", "token", "abc"),
+        ("ROLLSCOPE_SPOOL_DIR", "/var/spool/x", "spool_dir", "/var/spool/x"),
+        ("ROLLSCOPE_SPOOL_MB", "64", "spool_mb", 64.0),
         ("ROLLSCOPE_DRAIN_S", "0.5", "drain_s", 0.5),
         ("ROLLSCOPE_HEARTBEAT_S", "2", "heartbeat_s", 2.0),
         ("ROLLSCOPE_BUFFER_MB", "128", "buffer_mb", 128.0),
@@ -138,7 +149,17 @@ BAD: list[tuple[str, Any]] = [
     ("tags", "no equals sign"),
     ("tags", "=value"),
     ("sink", "http"),
+    ("sink", "http://"),
+    ("sink", "head:7077"),
+    ("sink", "ftp://head"),
+    ("sink", "http://head:0"),
+    ("sink", "http://head:65536"),
+    ("sink", "http://head\r\nHost: x"),
+    ("sink", "http://user@head"),
+    ("sink", "http://head/?other=1"),
     ("sink", object()),
+    ("spool_mb", 0),
+    ("spool_dir", ""),
     ("sink", 7),
     ("drain_s", 0),
     ("drain_s", 61),
@@ -174,6 +195,18 @@ def test_a_bad_variable_is_named_with_its_value_and_what_is_allowed(name: str, v
     with pytest.raises(SettingError) as told:
         resolve({}, {setting.variable: value})
     assert str(told.value) == f"{setting.variable} is {value!r}; allowed: {setting.allowed}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("token", "geh eim"), ("token", "geheim\n"), ("sink", "http://head:x?token=geheim")],
+)
+def test_no_message_repeats_a_token(name: str, value: str) -> None:
+    for given, environ in (({name: value}, {}), ({}, {f"ROLLSCOPE_{name.upper()}": value})):
+        with pytest.raises(SettingError) as told:
+            resolve(given, environ)
+        assert "geh" not in str(told.value)
+        assert "…" in str(told.value)
 
 
 @pytest.mark.parametrize("name", ["attr_max_bytes", "payload_max_bytes"])

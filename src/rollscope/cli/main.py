@@ -13,12 +13,14 @@ from rollscope.cli.compare import CompareCommand
 from rollscope.cli.completion import CompletionCommand
 from rollscope.cli.demo import DemoCommand
 from rollscope.cli.doctor import DoctorCommand
+from rollscope.cli.export import ExportCommand
 from rollscope.cli.feed import FeedCommand
 from rollscope.cli.hotspots import HotspotsCommand
 from rollscope.cli.phases import PhasesCommand
 from rollscope.cli.report import ReportCommand
 from rollscope.cli.runs import RunsCommand
 from rollscope.cli.sessions import SessionsCommand
+from rollscope.cli.ship import ShipCommand
 from rollscope.cli.show import ShowCommand
 from rollscope.cli.sql import SqlCommand
 from rollscope.cli.steps import StepsCommand
@@ -46,7 +48,9 @@ _COMMANDS: tuple[Command, ...] = (
     SqlCommand(),
     CatCommand(),
     CompactCommand(),
+    ExportCommand(),
     FeedCommand(),
+    ShipCommand(),
     CompletionCommand(),
 )
 """In the order in which help lists them."""

@@ -3,21 +3,28 @@
 import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rollscope.cli.arguments import add_examples
 from rollscope.cli.reading import check_extra
+from rollscope.cli.scraping import add_scrape_arguments, scrape_settings
 from rollscope.errors import CommandError, NotARunError
 from rollscope.instrument.viewer import LOCK_FD
 from rollscope.store.run import find_run
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from rollscope.server.access import Access
+    from rollscope.server.listening import Listening
 
 __all__ = ["ViewCommand"]
 
+_OTLP_PORT: Final = 4318
+_GRPC_PORT: Final = 4317
 _UNTIL: Final = ("run", "stopped")
 """What ends a viewer that a program has started: the end of its run, or only a signal."""
 
@@ -63,6 +70,31 @@ class ViewCommand:
             metavar="NAME",
             help="another name this server goes by, as behind a proxy; may be repeated",
         )
+        parser.add_argument(
+            "--certfile",
+            metavar="FILE",
+            help="speak TLS with this certificate, in PEM form, with those that vouch for it",
+        )
+        parser.add_argument(
+            "--keyfile", metavar="FILE", help="its key, if that is not in the same file"
+        )
+        parser.add_argument(
+            "--otlp-port",
+            type=_port,
+            nargs="?",
+            const=_OTLP_PORT,
+            metavar="PORT",
+            help=f"listen there too, as OpenTelemetry expects ({_OTLP_PORT}, or the next free)",
+        )
+        parser.add_argument(
+            "--grpc-port",
+            type=_port,
+            nargs="?",
+            const=_GRPC_PORT,
+            metavar="PORT",
+            help=f"take OpenTelemetry over gRPC there ({_GRPC_PORT}, or a free one)",
+        )
+        add_scrape_arguments(parser)
         parser.add_argument("--open", action="store_true", help="open the page in a browser")
         parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
         parser.add_argument("--until", choices=_UNTIL, help=SUPPRESS)
@@ -82,7 +114,7 @@ class ViewCommand:
         with without_pandas():
             from rollscope.server.access import is_loopback
             from rollscope.server.lifetime import run_ended
-            from rollscope.server.serving import bind, run_server
+            from rollscope.server.serving import run_server
 
         if args.no_token and not is_loopback(args.host):
             raise CommandError(
@@ -92,17 +124,18 @@ class ViewCommand:
             )
         if args.no_token and args.token_file is not None:
             raise CommandError("--no-token and --token-file exclude each other", 2)
+        scrape = scrape_settings(args)
         place, is_single = _find(args)
-        listening = bind(args.host, args.port)
-        with listening:
-            access = _access(args, listening.getsockname()[1])
+        with closing(_listen(args)) as listening:
+            access = _access(args, _port_of(listening.sockets[0]))
             run_server(
                 place,
                 access,
                 listening,
                 is_single=is_single,
-                when_up=partial(_announce, args, access, place, is_single),
+                when_up=partial(_announce, args, access, listening, place, is_single),
                 until=partial(run_ended, place) if args.until == "run" else None,
+                scrape=scrape,
             )
         return 0
 
@@ -131,10 +164,40 @@ def _find(args: Namespace) -> tuple[Path, bool]:
         return Path(args.place), True  # it is about to be made
     try:
         return _run_directory(find_run(args.place, args.dir)), True
-    except NotARunError:
+    except NotARunError as error:
         if Path(args.place).is_dir():
             return Path(args.place), False
+        if not Path(args.place).exists():
+            # A slip of the pen is likelier than a wish for a new directory.
+            raise NotARunError(
+                f"{error}; to receive runs in a directory that is yet to be made: "
+                f"rollscope view --dir {args.place}"
+            ) from None
         raise
+
+
+def _listen(args: Namespace) -> "Listening":
+    from rollscope.server.listening import Listening, bind, bind_near, check_certificate
+
+    if args.certfile is not None:
+        check_certificate(args.certfile, args.keyfile)
+    elif args.keyfile is not None:
+        raise CommandError("--keyfile needs --certfile", 2)
+    listening = Listening(
+        [bind(args.host, args.port)], args.certfile, args.keyfile, args.host, args.grpc_port
+    )
+    if args.otlp_port is not None:
+        try:
+            listening.sockets.append(bind_near(args.host, args.otlp_port))
+        except CommandError:
+            listening.close()
+            raise
+    return listening
+
+
+def _port_of(listening: "socket") -> int:
+    port: int = listening.getsockname()[1]
+    return port
 
 
 def _run_directory(found: Path) -> Path:
@@ -160,11 +223,21 @@ def _as_header(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _announce(args: Namespace, access: "Access", place: Path, is_single: bool) -> None:
+def _announce(
+    args: Namespace,
+    access: "Access",
+    listening: "Listening",
+    place: Path,
+    is_single: bool,
+    grpc_port: int | None,
+) -> None:
     """Say where the page is; a program that we were started by owns the standard output."""
-    from rollscope.server.serving import address_lines
+    from rollscope.server.listening import address_lines
 
-    first, *others = address_lines(access, args.host)
+    is_secure = listening.certfile is not None
+    first, *others = address_lines(access, args.host, is_secure=is_secure)
+    others += [f"It listens on port {_port_of(also)} too." for also in listening.sockets[1:]]
+    others += [] if grpc_port is None else [f"It takes OTLP over gRPC on port {grpc_port}."]
     if not args.quiet:
         out = sys.stderr if args.until else sys.stdout
         what = f"the run {place.resolve().name}" if is_single else f"the runs in {place}"

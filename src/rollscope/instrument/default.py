@@ -52,7 +52,8 @@ def init(
         dir: Directory that holds the runs.
         role: What this process does: trainer, rollout, reward, …
         rank: Rank of this process within its role.
-        sink: `"file"`, `"none"`, or an object with `open`, `write` and `close`.
+        sink: `"file"`, `"none"`, `"ray"`, the address of a server such as `"http://head:7077"`, or
+            an object with `open`, `write` and `close`.
         tags: Labels kept with the run.
         payloads: Keep what is given to `payload`.
         redact: Called with the name and value of each payload before it is kept, in the writer's
@@ -257,7 +258,7 @@ def inject(carrier: MutableMapping[str, str] | None = None) -> dict[str, str]:
     return _tracer.inject(carrier)
 
 
-def attach(carrier: Mapping[str, str]) -> Attachment:
+def attach(carrier: Mapping[str, object]) -> Attachment:
     """Go on under the span that a carrier names: for good, or for a `with` block.
 
     Args:

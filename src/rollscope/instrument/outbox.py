@@ -12,7 +12,7 @@ from queue import SimpleQueue
 
 from rollscope.instrument.guard import SINK_TROUBLE, tell_once
 from rollscope.instrument.parcel import Parcel
-from rollscope.instrument.sinks import Opening, Sink
+from rollscope.instrument.sinks import Opening, PatientSink, Sink
 from rollscope.instrument.waiting import wait_until
 
 __all__ = ["Outbox"]
@@ -111,6 +111,8 @@ class Outbox:
 
     def close(self, timeout_s: float) -> bool:
         """Carry what waits, close the sink, end the thread; false if time ran out."""
+        if isinstance(self._sink, PatientSink):
+            self._sink.close_by(time.monotonic() + timeout_s)
         self._closing = True
         self._wakeups.put(None)
         return wait_until(lambda: self._has_ended, timeout_s)

@@ -5,6 +5,7 @@ import sys
 
 from rollscope._version import __version__
 from rollscope.config import Settings
+from rollscope.instrument.rayplace import describe_ray
 from rollscope.model.batch import ProcessHeader
 from rollscope.model.clockline import ClockLine
 
@@ -28,6 +29,7 @@ def describe_process(
         version=__version__,
         pid_namespace=pid_namespace(),
         start_ticks=start_ticks(os.getpid()),
+        **describe_ray(),
     )
 
 

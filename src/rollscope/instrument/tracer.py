@@ -99,7 +99,9 @@ class Tracer:
         from rollscope.instrument.recorder import Recorder
 
         if self._sink is None:
-            self._sink = _make_sink(self.settings)
+            from rollscope.instrument.sinks.choosing import make_sink
+
+            self._sink = make_sink(self.settings)
         recorder = Recorder(
             self.settings,
             self.run,
@@ -326,13 +328,17 @@ class Tracer:
         if self._recorder is None or not span:
             return headers
         with guarded("injecting the context"):
-            theirs = None if carrier is None else carrier.get("baggage")
-            inject_span(span, headers, theirs if isinstance(theirs, str) else "")
+            theirs = {} if carrier is None else carrier
+            baggage, tracestate = (
+                value if isinstance(value := theirs.get(name), str) else ""
+                for name in ("baggage", "tracestate")
+            )
+            inject_span(span, headers, baggage, tracestate, self.run)
             if carrier is not None:
                 carrier.update(headers)
         return headers
 
-    def attach(self, carrier: Mapping[str, str]) -> Attachment:
+    def attach(self, carrier: Mapping[str, object]) -> Attachment:
         """Go on under the span that a carrier names: for good, or for a `with` block.
 
         Args:
@@ -367,7 +373,8 @@ class Tracer:
             return child
         for name, value in self._portable_settings().items():
             child[f"ROLLSCOPE_{name.upper()}"] = str(value)
-        for name, value in self.inject({"baggage": child.get("BAGGAGE", "")}).items():
+        theirs = {name: child.get(name.upper(), "") for name in ("baggage", "tracestate")}
+        for name, value in self.inject(theirs).items():
             child[name.upper()] = value
         return child
 
@@ -385,7 +392,7 @@ class Tracer:
             portable |= {"payloads": False} if path is None else {"redact": path}
         if isinstance(self.settings.sink, str):
             portable["sink"] = self.settings.sink
-        return portable
+        return portable | self.settings.of_network_sink()
 
 
 def _ref_of(target: Any) -> SpanRef | None:  # noqa: ANN401  (whatever was handed over)
@@ -401,19 +408,6 @@ def _ref_of(target: Any) -> SpanRef | None:  # noqa: ANN401  (whatever was hande
     # One made by hand, of text perhaps, would spoil the frame it is written in.
     is_sound = type(trace_id) is bytes and len(trace_id) == 16 and type(span_id) is int
     return SpanRef(trace_id, span_id) if is_sound and 0 < span_id < 2**64 else None
-
-
-def _make_sink(settings: Settings) -> Sink:
-    if settings.sink == "file":
-        from rollscope.instrument.sinks.file import FileSink
-
-        return FileSink()
-    if settings.sink == "none":
-        from rollscope.instrument.sinks import NullSink
-
-        return NullSink()
-    sink: Sink = settings.sink
-    return sink
 
 
 def decorate(

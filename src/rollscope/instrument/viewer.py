@@ -49,7 +49,7 @@ def start_viewer(settings: Settings, run: str) -> Viewer | None:
     if not _is_first(settings.rank):
         return None
     if settings.sink != "file":
-        tell_once("viewer", "Rollscope has no files to view with sink %r", settings.sink)
+        _tell_no_files(settings.sink)
         return None
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing or not sys.executable:
@@ -67,6 +67,16 @@ def start_viewer(settings: Settings, run: str) -> Viewer | None:
         return _spawn(place, settings.viewer, lock)
     finally:
         os.close(lock)
+
+
+def _tell_no_files(sink: object) -> None:
+    """Say why no viewer is started; an address may hold a token, so it is not repeated."""
+    if isinstance(sink, str) and sink not in ("none", "ray"):
+        tell_once(
+            "viewer", "Rollscope starts no viewer: the page is on the server that records go to"
+        )
+    else:
+        tell_once("viewer", "Rollscope has no files to view with sink %r", sink)
 
 
 def _bury_ended() -> None:

@@ -9,37 +9,69 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Mount, Router
 from starlette.types import ASGIApp
 
+from rollscope.collect.collector import Collector
+from rollscope.collect.scraping import Scraper, ScrapeSettings
 from rollscope.errors import RollscopeError
 from rollscope.server.access import Access
 from rollscope.server.failures import answer_failure
 from rollscope.server.gate import Gate
 from rollscope.server.library import Library
-from rollscope.server.routes import answers, events, exports, stack, static, timeline
+from rollscope.server.routes import (
+    answers,
+    events,
+    exports,
+    ingest,
+    otlp,
+    stack,
+    static,
+    targets,
+    timeline,
+)
 
-__all__ = ["make_app"]
+__all__ = ["make_app", "make_collector"]
 
 
-def make_app(library: Library, access: Access) -> ASGIApp:
+def make_collector(library: Library) -> Collector:
+    """Make what receives for the runs of a library."""
+    only_run = library.only_run
+    place = library.place if only_run is None else library.place.resolve().parent
+    return Collector(place, only_run=only_run, when_run_made=library.look_again)
+
+
+def make_app(
+    library: Library,
+    access: Access,
+    collector: Collector | None = None,
+    scrape: ScrapeSettings | None = None,
+) -> ASGIApp:
     """Make the application.
 
     Args:
         library: The runs to show.
         access: Who may ask.
+        collector: Keeps what is sent; one for the library if not given.
+        scrape: Who is asked for metrics, beside those that are named later.
     """
+    collector = collector or make_collector(library)
+    scraper = Scraper(collector, scrape)
 
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
         library.hub.start()
         opener = asyncio.create_task(library.open_early())
         sweeper = asyncio.create_task(library.sweep())
+        tender = asyncio.create_task(collector.tend())
+        asker = asyncio.create_task(scraper.run())
         try:
             yield
         finally:
-            for task in (opener, sweeper):
+            for task in (opener, sweeper, tender, asker):
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
             library.hub.close()
+            await scraper.close()
+            await collector.close()
             await library.close()
 
     api = (
@@ -48,11 +80,14 @@ def make_app(library: Library, access: Access) -> ASGIApp:
         *stack.ROUTES,
         *exports.ROUTES,
         *events.ROUTES,
+        *targets.ROUTES,
     )
     app = Starlette(
         routes=[
             # A name is right or wrong; a redirect would repeat what was asked for.
             Mount("/api/v1", app=Router(list(api), redirect_slashes=False)),
+            *ingest.ROUTES,
+            *otlp.ROUTES,
             *static.ROUTES,
         ],
         lifespan=life,
@@ -64,5 +99,7 @@ def make_app(library: Library, access: Access) -> ASGIApp:
     )
     app.router.redirect_slashes = False
     app.state.library = library
+    app.state.collector = collector
+    app.state.scraper = scraper
     app.state.page, app.state.page_problem = static.load_page()
     return Gate(app, access)

@@ -1,5 +1,6 @@
 """What went wrong, as an answer: a status, one sentence, and what to do."""
 
+import math
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
@@ -10,17 +11,31 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rollscope.errors import (
+    CollectorAway,
+    CollectorBusy,
     CommandError,
     FilterError,
+    FramesRefused,
+    IngestError,
+    NoRoom,
     NotARunError,
     RollscopeError,
     StoreError,
+    WrongRun,
 )
 
 __all__ = ["Failure", "answer_failure", "failure_response"]
 
 _WRONG_USAGE: Final = 2
 """The exit code of a command whose arguments make no sense."""
+
+_INGEST: Final[dict[type[IngestError], tuple[int, str]]] = {
+    FramesRefused: (400, "Do not send it again: it stays as it is."),
+    WrongRun: (409, "Send to the server that shows that run."),
+    CollectorBusy: (429, "Send it again after a moment."),
+    CollectorAway: (503, "Send it again after a moment."),
+    NoRoom: (507, "Make room, then send it again."),
+}
 
 
 class Failure(RollscopeError):
@@ -74,6 +89,8 @@ def _failure_of(error: Exception) -> Failure:
     match error:
         case Failure():
             return error
+        case IngestError():
+            return _of_ingest(error)
         case FilterError():
             return Failure(400, str(error), "Correct the filter.", position=error.position)
         case CommandError(exit_code=code) if code == _WRONG_USAGE:
@@ -95,6 +112,18 @@ def _failure_of(error: Exception) -> Failure:
                 f"The server failed with {kind}; what led to it stands in its terminal.",
                 "Try again; if it stays, report it with those lines.",
             )
+
+
+def _of_ingest(error: IngestError) -> Failure:
+    status, advice = _INGEST.get(type(error), (500, ""))
+    headers = {}
+    if error.retry_after_s is not None:
+        headers["Retry-After"] = str(math.ceil(error.retry_after_s))
+    return Failure(status, _sentence(str(error)), advice, headers=headers)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _of_status(error: HTTPException) -> Failure:

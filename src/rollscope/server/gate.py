@@ -1,6 +1,12 @@
 """The gate in front of every route: it lets requests in or not, and marks every answer.
 
 A plain ASGI layer outside of the application, so that errors of any kind carry the headers too.
+
+What lies below `/v1/` is for programs, and another matter than the page. Only a token that is sent
+on purpose counts there, no cookie. With such a token the Host header may say anything, since
+senders use whatever name they reach this machine by: names are checked against sites that let a
+name of their own point at us, and those can make a browser send much, but no token that they do not
+know. Without a token at all, names and origins are checked as for the page.
 """
 
 from typing import Final
@@ -11,6 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rollscope.server.access import Access, Caller
+from rollscope.server.bodyreading import discard
 from rollscope.server.failures import Failure, failure_response
 
 __all__ = ["POLICY", "Gate"]
@@ -27,11 +34,15 @@ _MARKS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _API: Final = "/api/"
+_PROGRAMS: Final = "/v1/"
 _READING: Final = frozenset({"GET", "HEAD"})
 _COOKIE_AGE_S: Final = 30 * 24 * 3600
 _COME_AGAIN: Final = (
     "This address needs its token. Open the whole address that `rollscope view` printed, the part "
     "with ?token= included."
+)
+_AUTHORIZE: Final = (
+    "Send Authorization: Bearer TOKEN, with the token of the address that `rollscope view` printed."
 )
 
 
@@ -58,20 +69,18 @@ class Gate:
             await send(message)
 
         refusal = self._refuse(scope)
+        if refusal is not None and scope["path"].startswith(_PROGRAMS):
+            await discard(receive)  # or a sender that is still at it would not hear why
         await (refusal or self._app)(scope, receive, marked)
 
     def _refuse(self, scope: Scope) -> Response | None:
         """Give what a request gets instead of an answer; None lets it in."""
         headers = Headers(scope=scope)
-        if not self._access.knows_host(headers.get("host")):
-            return failure_response(
-                Failure(
-                    403,
-                    "This server does not go by that name.",
-                    "Use localhost, or start it with --allow-host NAME.",
-                )
-            )
         method, path = scope["method"], scope["path"]
+        if path.startswith(_PROGRAMS):
+            return self._refuse_program(headers)
+        if not self._access.knows_host(headers.get("host")):
+            return _unknown_name()
         is_page = method in _READING and not path.startswith(_API)
         if self._access.is_foreign(headers) and not (is_page and Access.is_navigation(headers)):
             return _foreign()
@@ -81,6 +90,15 @@ class Gate:
         if method not in _READING and caller is not Caller.BEARER and not Access.is_own(headers):
             return _foreign()
         return self._check_caller(caller, headers, path)
+
+    def _refuse_program(self, headers: Headers) -> Response | None:
+        if self._access.token is not None:
+            if self._access.caller(headers) is Caller.BEARER:
+                return None
+            return failure_response(Failure(401, "The token is missing or wrong.", _AUTHORIZE))
+        if not self._access.knows_host(headers.get("host")):
+            return _unknown_name()
+        return _foreign() if Access.is_foreign(headers) else None
 
     def _check_caller(self, caller: Caller, headers: Headers, path: str) -> Response | None:
         if caller is not Caller.NOBODY:
@@ -111,8 +129,19 @@ class Gate:
                 max_age=_COOKIE_AGE_S,
                 httponly=True,
                 samesite="strict",
+                secure=scope.get("scheme") == "https",
             )
         return response
+
+
+def _unknown_name() -> Response:
+    return failure_response(
+        Failure(
+            403,
+            "This server does not go by that name.",
+            "Use localhost, or start it with --allow-host NAME.",
+        )
+    )
 
 
 def _foreign() -> Response:

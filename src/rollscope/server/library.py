@@ -44,6 +44,15 @@ class Library:
         self._described: dict[str, tuple[float, RunEntry]] = {}
         self._looking = asyncio.Lock()
 
+    @property
+    def only_run(self) -> str | None:
+        """The name of the run, if there can be only one."""
+        return self.place.resolve().name if self._is_single else None
+
+    def look_again(self) -> None:
+        """Have runs found at once that were just made."""
+        self._looked_s = None
+
     async def names(self) -> list[str]:
         """Name the runs there are now, the oldest first."""
         async with self._looking:

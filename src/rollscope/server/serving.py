@@ -1,7 +1,7 @@
-"""Listening: a port, the lines that say where, and a server that ends cleanly."""
+"""A server that comes up, answers, and ends cleanly."""
 
 import asyncio
-import getpass
+import gc
 import logging
 import os
 import signal
@@ -12,35 +12,42 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 import uvicorn
 
-from rollscope.errors import CommandError
-from rollscope.server.access import Access, is_loopback
-from rollscope.server.app import make_app
+from rollscope.collect.collector import Collector
+from rollscope.collect.scraping import ScrapeSettings
+from rollscope.server.access import Access
+from rollscope.server.app import make_app, make_collector
 from rollscope.server.hub import Hub
 from rollscope.server.library import Library
+from rollscope.server.listening import Listening
 from rollscope.server.opened import THREAD_PREFIX
 
-__all__ = ["DEFAULT_PORT", "Served", "address_lines", "bind", "run_server", "serving"]
+__all__ = ["Served", "run_server", "serving"]
 
-DEFAULT_PORT: Final = 7077
 _GRACE_S: Final = 1
+_KEEP_ALIVE_S: Final = 75
+"""Longer than the silence of a sender that has little to say."""
 _LEAVE_S: Final = 1.7
 """How long threads amid an answer, which nobody waits for any more, may keep the process."""
-_BACKLOG: Final = 128
+_YOUNG_OBJECTS: Final = 50_000
 
 
 class Served:
     """A server that is up."""
 
-    def __init__(self, server: uvicorn.Server, hub: Hub) -> None:
+    def __init__(self, server: uvicorn.Server, hub: Hub, collector: Collector) -> None:
         self._server = server
         self._hub = hub
+        self.collector = collector
 
     def stop(self) -> None:
-        """End it; streams of events first, since they never end by themselves."""
+        """End it; streams of events first, since they never end by themselves.
+
+        Who sends on a connection that is still open is told to come again later.
+        """
+        self.collector.stop()
         self._hub.close()
         self._server.should_exit = True
 
@@ -61,67 +68,17 @@ class _QuietServer(uvicorn.Server):
         yield
 
 
-def bind(host: str, port: int | None) -> socket.socket:
-    """Take a port: the one that was asked for, else the usual one if it is free, else any.
-
-    Raises:
-        CommandError: It cannot be had.
-    """
-    try:
-        family, _, _, _, address = socket.getaddrinfo(
-            host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-    except OSError as error:
-        raise CommandError(f"cannot listen on {host!r}: {error.strerror}") from error
-    wanted = (DEFAULT_PORT, 0) if port is None else (port,)
-    for number in wanted:
-        # Named as TCP, or asyncio would leave Nagle's algorithm on: 40 ms for every answer.
-        taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            taken.bind((address[0], number))
-            taken.listen(_BACKLOG)
-        except OSError as error:
-            taken.close()
-            if number == wanted[-1]:
-                why = error.strerror or str(error)
-                raise CommandError(
-                    f"cannot listen on port {number} of {host}: {why}; --port 0 takes a free one"
-                ) from error
-        else:
-            return taken
-    raise AssertionError  # the last port was taken, or an error raised
-
-
-def address_lines(access: Access, host: str) -> list[str]:
-    """Say where the page is, and how to get there from another machine."""
-    shown = host
-    if host in ("0.0.0.0", "::"):  # noqa: S104  (only compared)
-        shown = socket.gethostname()
-    if ":" in shown:
-        shown = f"[{shown}]"
-    query = "" if access.token is None else f"?token={quote(access.token, safe='')}"
-    lines = [f"http://{shown}:{access.port}/{query}"]
-    if is_loopback(host):
-        there = f"{_user()}@{socket.gethostname()}"
-        lines.append(f"From another machine: ssh -L {access.port}:localhost:{access.port} {there}")
-    return lines
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container may know its user by number only
-        return "user"
-
-
 @asynccontextmanager
 async def serving(
-    library: Library, access: Access, listening: socket.socket
+    library: Library,
+    access: Access,
+    listening: Listening,
+    scrape: ScrapeSettings | None = None,
 ) -> AsyncIterator[Served]:
     """Serve while the block runs; leaving it waits until everything is let go of."""
+    collector = make_collector(library)
     config = uvicorn.Config(
-        make_app(library, access),
+        make_app(library, access, collector, scrape),
         http="h11",
         ws="none",
         lifespan="on",
@@ -129,11 +86,14 @@ async def serving(
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=_GRACE_S,
+        ssl_certfile=listening.certfile,
+        ssl_keyfile=listening.keyfile,
     )
     server = _QuietServer(config)
-    served = Served(server, library.hub)
-    task = asyncio.create_task(server.serve(sockets=[listening]))
+    served = Served(server, library.hub, collector)
+    task = asyncio.create_task(server.serve(sockets=listening.sockets))
     try:
         up = asyncio.create_task(server.is_up.wait())
         await asyncio.wait((up, task), return_when=asyncio.FIRST_COMPLETED)
@@ -147,11 +107,12 @@ async def serving(
 def run_server(
     place: Path,
     access: Access,
-    listening: socket.socket,
+    listening: Listening,
     *,
     is_single: bool,
-    when_up: Callable[[], None],
+    when_up: Callable[[int | None], None],
     until: Callable[[], Awaitable[None]] | None = None,
+    scrape: ScrapeSettings | None = None,
 ) -> None:
     """Serve until SIGINT, SIGTERM, or until something else ends.
 
@@ -160,14 +121,18 @@ def run_server(
         access: Who may ask.
         listening: Where.
         is_single: Whether the place is a run.
-        when_up: Called once requests are answered.
+        when_up: Called once requests are answered, with the port for gRPC, if any.
         until: Ends the server when it returns.
+        scrape: Who is asked for metrics.
     """
     _log_faults()
+    _collect_rarely()
     leaving = threading.Timer(_LEAVE_S, os._exit, (0,))
     leaving.daemon = True
     with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(place, access, listening, is_single, when_up, until, leaving.start))
+        asyncio.run(
+            _serve(place, access, listening, is_single, when_up, until, leaving.start, scrape)
+        )
     # The interpreter must not be taken down under a thread that is inside a library.
     for thread in threading.enumerate():
         if thread.name.startswith(THREAD_PREFIX):
@@ -178,19 +143,23 @@ def run_server(
 async def _serve(
     place: Path,
     access: Access,
-    listening: socket.socket,
+    listening: Listening,
     is_single: bool,
-    when_up: Callable[[], None],
+    when_up: Callable[[int | None], None],
     until: Callable[[], Awaitable[None]] | None,
     when_stopping: Callable[[], None],
+    scrape: ScrapeSettings | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
     library = Library(place, Hub(), is_single=is_single)
-    async with serving(library, access, listening):
-        when_up()
+    async with (
+        serving(library, access, listening, scrape) as served,
+        _serving_grpc(listening, access, served.collector) as grpc_port,
+    ):
+        when_up(grpc_port)
         waits: list[asyncio.Future[object]] = [asyncio.ensure_future(stopping.wait())]
         if until is not None:
             waits.append(asyncio.ensure_future(until()))
@@ -199,7 +168,37 @@ async def _serve(
             each.cancel()
         # Answers that are now broken off are no faults.
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+        served.collector.stop()
         when_stopping()
+
+
+@asynccontextmanager
+async def _serving_grpc(
+    listening: Listening, access: Access, collector: Collector
+) -> AsyncIterator[int | None]:
+    """Take OTLP over gRPC too, if that is asked for, and give the port."""
+    if listening.grpc_port is None:
+        yield None
+        return
+    from rollscope.otlp.grpcserver import serving_grpc
+    from rollscope.server.routes.otlp import grpc_taker
+
+    async with serving_grpc(
+        grpc_taker(collector),
+        host=listening.host,
+        port=listening.grpc_port,
+        token=access.token,
+        certificate=await asyncio.to_thread(listening.certificate),
+    ) as port:
+        yield port
+
+
+def _collect_rarely() -> None:
+    """Look for garbage less often: every look goes over the rows that an answer is made from.
+
+    It was a fifth of what answers took about a step with thousands of sessions in flight.
+    """
+    gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
 
 
 def _log_faults() -> None:

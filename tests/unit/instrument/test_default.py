@@ -220,13 +220,13 @@ def test_starting_and_stopping_again_and_again_leaves_nothing_running() -> None:
 def test_a_sink_that_cannot_be_made_is_told_and_nothing_is_recorded(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from rollscope.instrument import tracer as module
+    from rollscope.instrument.sinks import choosing
 
     def fail(settings: object) -> MemorySink:
         raise OSError("out of descriptors")
 
     monkeypatch.delenv("ROLLSCOPE_RAISE")
-    monkeypatch.setattr(module, "_make_sink", fail)
+    monkeypatch.setattr(choosing, "make_sink", fail)
     rs.init()
     assert not rs.enabled()
     assert "starting to record" in caplog.messages[0]

@@ -47,7 +47,7 @@ def test_a_span_goes_on_where_its_headers_are_attached(run: Capture) -> None:
 def test_headers_are_plain_ascii_text(run: Capture) -> None:
     with rs.task('ü,;= "\n\0', group="\ud800"), rs.session():
         headers = rs.inject()
-    assert set(headers) == {"traceparent", "baggage"}
+    assert set(headers) == {"traceparent", "tracestate", "baggage"}
     for value in headers.values():
         assert value.isascii()
         assert value.isprintable()
@@ -58,8 +58,8 @@ def test_a_carrier_is_filled_and_its_new_headers_given_back(run: Capture) -> Non
     carrier = {"accept": "*/*"}
     with rs.span("x") as span:
         headers = rs.inject(carrier)
-    assert headers == {"traceparent": str(span.ref)}
-    assert carrier == {"accept": "*/*", "traceparent": str(span.ref)}
+    assert headers == {"traceparent": str(span.ref), "tracestate": "rollscope=r:carried"}
+    assert carrier == {"accept": "*/*", **headers}
 
 
 def test_baggage_of_others_is_kept_and_ours_replaced(run: Capture) -> None:
@@ -104,6 +104,13 @@ def test_headers_of_any_client_are_attached(run: Capture) -> None:
         assert str(remote.ref) == REMOTE
     assert run.named("here").parent_id == "00f067aa0ba902b7"
     assert run.named("here").trace_id == "0102030405060708090a0b0c0d0e0f10"
+
+
+@pytest.mark.parametrize("name", ["_ray_trace_ctx", "_xtuner_trace_carrier", "_otel_ctx"])
+def test_headers_are_found_where_other_frameworks_put_them(run: Capture, name: str) -> None:
+    with rs.attach({"reward": 0.5, name: {"traceparent": REMOTE}}), rs.span("inner"):
+        pass
+    assert run.named("inner").parent_id == REMOTE.split("-")[2]
 
 
 def test_an_environment_is_a_carrier_too(run: Capture) -> None:

@@ -88,3 +88,14 @@ def test_without_files_there_is_nothing_to_view(
         pass
     assert started == []
     assert "no files to view" in caplog.text
+
+
+def test_what_goes_to_a_server_is_viewed_there(
+    started: list[list[str]], caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    sink = "http://127.0.0.1:1/?token=hush-hush"
+    with rs.Tracer(sink=sink, spool_dir=tmp_path, viewer=True):
+        pass
+    assert started == []
+    assert "the page is on the server" in caplog.text
+    assert "hush" not in caplog.text

@@ -4,7 +4,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from rollscope.model.batch import ProcessHeader
 
-__all__ = ["Frame", "NullSink", "Opening", "Sink"]
+__all__ = ["Frame", "NullSink", "Opening", "PatientSink", "Sink"]
 
 
 class Opening(NamedTuple):
@@ -40,6 +40,14 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Let go of everything; no frame follows."""
+
+
+@runtime_checkable
+class PatientSink(Protocol):
+    """A sink whose `close` goes on working for as long as it may."""
+
+    def close_by(self, deadline_s: float) -> None:
+        """Be told until when, by `time.monotonic`; from any thread, before `close` is called."""
 
 
 class NullSink:

@@ -7,20 +7,18 @@ log never has a torn frame in its middle.
 
 import os
 import re
-from typing import NamedTuple
 
 import msgspec
 
 from rollscope.instrument.sinks import Frame, Opening
+from rollscope.instrument.sinks.ownfile import OwnFile, append_whole
 from rollscope.model.batch import SCHEMA_VERSION
 from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX, PAYLOAD_DIR, RUN_FILE, RunFile
 
-__all__ = ["FileSink"]
+__all__ = ["FileSink", "log_name", "write_run_file"]
 
-
-class _OpenFile(NamedTuple):
-    descriptor: int
-    identity: tuple[int, int]
+_HOST_CHARACTERS = 128
+"""A file name has at most 255."""
 
 
 class FileSink:
@@ -29,75 +27,67 @@ class FileSink:
     def __init__(self) -> None:
         self._directory = ""
         self._name = ""
-        self._open_files: dict[bool, _OpenFile] = {}
+        self._open_files: dict[bool, OwnFile] = {}
 
     def open(self, opening: Opening) -> None:
         """Make the run directory and the log."""
         self.close()
-        host = re.sub(r"[^A-Za-z0-9.]+", "_", opening.header.host) or "host"
-        self._name = f"{host}-{opening.header.pid}-{opening.process.hex()[-8:]}{LOG_SUFFIX}"
+        self._name = log_name(opening.header.host, opening.header.pid, opening.process)
         self._directory = os.path.join(opening.directory, opening.run)
         os.makedirs(self._directory, exist_ok=True)
-        _write_run_file(os.path.join(self._directory, RUN_FILE), opening)
+        write_run_file(
+            os.path.join(self._directory, RUN_FILE),
+            opening.run,
+            opening.header.started_ns,
+            opening.tags,
+            opening.process,
+        )
         self._file(is_payload=False)
 
     def _file(self, *, is_payload: bool) -> int:
         """Give the descriptor of a log, opened anew if the program has closed it under us."""
         known = self._open_files.get(is_payload)
-        if known is None or not _is_open(known):
+        if known is None or not known.is_open:
             folder = PAYLOAD_DIR if is_payload else LOG_DIR
             directory = os.path.join(self._directory, folder)
             os.makedirs(directory, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            file = os.open(os.path.join(directory, self._name), flags, 0o644)
-            known = self._open_files[is_payload] = _OpenFile(file, _identity(file))
-        return known.descriptor
+            path = os.path.join(directory, self._name)
+            known = OwnFile(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            self._open_files[is_payload] = known
+        return known.descriptor()
 
     def write(self, frame: Frame) -> None:
         """Append one frame, wholly or not at all."""
-        file = self._file(is_payload=frame.is_payload)
-        before = os.fstat(file).st_size
-        written = 0
-        try:
-            while written < len(frame.data):
-                written += os.write(file, frame.data[written:] if written else frame.data)
-        except OSError:
-            if written:
-                os.ftruncate(file, before)
-            raise
+        append_whole(self._file(is_payload=frame.is_payload), frame.data)
 
     def close(self) -> None:
         """Close the files."""
         while self._open_files:
-            known = self._open_files.popitem()[1]
-            if _is_open(known):
-                os.close(known.descriptor)
+            self._open_files.popitem()[1].close()
 
 
-def _identity(descriptor: int) -> tuple[int, int]:
-    status = os.fstat(descriptor)
-    return status.st_dev, status.st_ino
+def log_name(host: str, pid: int, process: bytes) -> str:
+    """Name the log of a process."""
+    plain = re.sub(r"[^A-Za-z0-9.]+", "_", host)[:_HOST_CHARACTERS] or "host"
+    return f"{plain}-{pid}-{process.hex()[-8:]}{LOG_SUFFIX}"
 
 
-def _is_open(file: _OpenFile) -> bool:
-    """Say whether a descriptor is still the file it was: a program may close any number."""
-    try:
-        return _identity(file.descriptor) == file.identity
-    except OSError:
-        return False
+def write_run_file(
+    path: str, run: str, created_ns: int, tags: dict[str, str], process: bytes
+) -> None:
+    """Write run.json unless another process of the run was first.
 
-
-def _write_run_file(path: str, opening: Opening) -> None:
-    """Write run.json unless another process of the run was first."""
+    Args:
+        path: Where.
+        run: The run's name.
+        created_ns: When it began.
+        tags: Its labels.
+        process: Who writes; several may at once.
+    """
     if os.path.exists(path):
         return
-    content = RunFile(
-        name=opening.run,
-        created_ns=opening.header.started_ns,
-        schema=SCHEMA_VERSION,
-        tags=opening.tags,
-    )
-    draft = f"{path}.{opening.process.hex()}.tmp"
+    content = RunFile(name=run, created_ns=created_ns, schema=SCHEMA_VERSION, tags=tags)
+    draft = f"{path}.{process.hex()}.tmp"
     with open(draft, "wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
     try:
