@@ -34,7 +34,7 @@ def first_uvloop() -> None:
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the caller's settings away, and let internal faults raise instead of being logged."""
     for name in os.environ:
-        if name.startswith("ROLLSCOPE") or name in ("TRACEPARENT", "BAGGAGE"):
+        if name.startswith("ROLLSCOPE") or name in ("TRACEPARENT", "TRACESTATE", "BAGGAGE"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("ROLLSCOPE_RAISE", "1")
 

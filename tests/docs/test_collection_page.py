@@ -1,0 +1,94 @@
+"""What the pages on collecting say is what programs and servers say and take."""
+
+import argparse
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from rollscope.cli.main import make_parser
+from rollscope.config import all_settings
+from rollscope.instrument.sinks.collector import CollectorSink
+from rollscope.server.failures import _INGEST
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+COLLECTION = (DOCS / "collection.md").read_text()
+WIRE = (DOCS / "wire.md").read_text()
+PAGES = sorted([ROOT / "README.md", *DOCS.glob("*.md")])
+
+_ASIDE = re.compile(r"\([^)]*\)|'[^']*'|\d+|…")
+"""What a message fills in: left out when it is looked for."""
+_LEAST_LETTERS = 8
+_OF_OTHERS = {"--enable-metrics"}
+
+
+def spoken_texts() -> str:
+    """Give every text that stands in the code, on lines of their own."""
+    texts = [
+        node.value
+        for file in (ROOT / "src" / "rollscope").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    return "\n".join(texts).lower()
+
+
+def options_of_commands() -> set[str]:
+    return {
+        option
+        for verbs in make_parser()._actions
+        if isinstance(verbs, argparse._SubParsersAction)
+        for verb in verbs.choices.values()
+        for action in verb._actions
+        for option in action.option_strings
+    }
+
+
+def test_every_message_that_is_explained_can_be_said() -> None:
+    table = COLLECTION.split("| what it says | what to do |")[1].split("\n\n")[0]
+    messages = re.findall(r"^\| ([^|`]+) \|", table, re.MULTILINE)
+    pieces = [piece.strip(" :,").lower() for said in messages for piece in _ASIDE.split(said)]
+    pieces = [piece for piece in pieces if len(piece) >= _LEAST_LETTERS]
+    spoken = spoken_texts()
+
+    assert len(pieces) >= 10
+    assert [piece for piece in pieces if piece not in spoken] == []
+
+
+def test_every_status_of_a_refusal_is_explained() -> None:
+    explained = re.findall(r"^\| (\d{3}) \|", WIRE, re.MULTILINE)
+
+    assert {str(status) for status, _ in _INGEST.values()} <= set(explained)
+
+
+@pytest.mark.parametrize(
+    "name", ["collection.md", "engines.md", "otlp.md", "ray.md", "server.md", "wire.md"]
+)
+def test_options_that_are_named_exist(name: str) -> None:
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (DOCS / name).read_text()))
+
+    assert named - options_of_commands() - _OF_OTHERS == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_variables_that_are_named_exist(page: Path) -> None:
+    known = {setting.variable for setting in all_settings().values()}
+
+    assert set(re.findall(r"\bROLLSCOPE_[A-Z_]+\b", page.read_text())) <= known
+
+
+def test_the_sink_of_your_own_is_one() -> None:
+    (example,) = (
+        block
+        for block in re.findall(r"```python\n(.*?)```", COLLECTION, re.DOTALL)
+        if "class QueueSink" in block
+    )
+    names: dict[str, type[CollectorSink]] = {}
+    exec(example, names)  # noqa: S102  (our own page)
+
+    sink = names["QueueSink"]("queue://place")
+
+    assert isinstance(sink, CollectorSink)
+    assert sink.address == "queue://place"
