@@ -96,13 +96,19 @@ export interface Checkup {
   findings: DoctorFinding[];
 }
 
-/** The clock of one host, as compared with the first one. */
+/** The clock of one host, as compared with the receiver's or else with the first one. */
 export interface ClockLine {
   host: string;
-  /** How far its times were moved. */
+  /** How far its times are moved now. */
   offset_ns: number;
   /** Half the width of the range that the correction may lie in; None if only one end is known. */
   error_ns: number | null;
+  /** How fast it falls behind, in millionths; less than 0 if it runs ahead. */
+  drift_ppm: number;
+  /** How often the clocks of its processes were read against the receiver's. */
+  readings: number;
+  /** How the correction was found: by `round trips`, by the `order of records`, or not at all. */
+  source: string;
 }
 
 /** A selection of sessions against the rest. */
@@ -246,6 +252,30 @@ export interface Durations {
   points: Points;
   /** p50, p95 and p99 of the sessions, as far as there are enough. */
   lines: LengthLine[];
+}
+
+/** All replicas over the same time, by name. */
+export interface EngineHistory {
+  /** When each stretch of time begins. */
+  positions: number[];
+  width_ns: number;
+  lines: EngineLine[];
+  /** Replicas beyond the first few. */
+  left_out: number;
+}
+
+/** One replica; each list has a value for each position, None where nothing was said. */
+export interface EngineLine {
+  replica: string;
+  /** Share of the key-value cache in use. */
+  kv_use: (number | null)[];
+  running: (number | null)[];
+  waiting: (number | null)[];
+  /** Requests put off within the stretch of time. */
+  preempted: (number | null)[];
+  /** Share of looked-up prompt tokens that were cached. */
+  prefix_hits: (number | null)[];
+  tokens_per_s: (number | null)[];
 }
 
 /** A part of what an engine did for one generation. */
@@ -507,6 +537,14 @@ export interface HostLine {
   engine_running: number | null;
   /** Requests that wait in the engine. */
   engine_waiting: number | null;
+  /** Requests that the engine put off, in the last half minute. */
+  preempted: number | null;
+  /** Share of prompt tokens that the engine had cached, of those it looked up in that time. */
+  prefix_hits: number | null;
+  /** Tokens that it generated, over that time. */
+  tokens_per_s: number | null;
+  /** Engines that are asked for their metrics, and do not answer. */
+  engines_down: number;
 }
 
 /** All of them, by name. */
@@ -1719,6 +1757,8 @@ export interface Answers {
   doctor: Checkup;
   /** how long sessions and phases took: heat map, histograms and points */
   durations: Durations;
+  /** how inference engines did over time, where they are asked for their metrics */
+  engines: EngineHistory;
   /** which errors end spans, where, since when */
   errors: Errors;
   /** sessions under a filter by outcome, step, host, family, phase, reason and attempt */
@@ -1792,6 +1832,16 @@ export interface Parameters {
     scope?: string;
     /** which sessions, in the filter language */
     filter?: string;
+  };
+  engines: {
+    /** only this one, if it is known */
+    replica?: string;
+    /** how many stretches of time */
+    points?: number;
+    /** from when; a quarter of an hour before the end if not given */
+    since_ns?: number | string;
+    /** until when; now if not given */
+    until_ns?: number | string;
   };
   errors: {
     /** which steps: latest, all, 37 or 30-40 */

@@ -34,6 +34,11 @@ export function colourVariable(name: string, role: string | null | undefined): s
   return `--name-${spareOf(name)}`;
 }
 
+/** The custom property that colours a line among several. */
+export function lineColour(index: number): string {
+  return index === 0 ? "--accent" : `--name-${(index - 1) % OTHER_NAMES}`;
+}
+
 /** Read a colour of the current theme, for canvases. */
 export function readColour(variable: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(variable).trim();

@@ -1,7 +1,7 @@
 /** The sums of a drawn area: by name, host and outcome from the source, else from the columns. */
 import { useEffect, useState } from "preact/hooks";
 import { sumArea } from "../model/area";
-import { count, duration, plural } from "../model/format";
+import { duration, plural } from "../model/format";
 import { formatRange } from "../model/route";
 import { SourceError } from "../model/source";
 import { link, runName } from "../state/route";
@@ -10,6 +10,7 @@ import { Text } from "../views/bits";
 import { Drawer } from "../views/drawer";
 import { type Column, Table } from "../views/table";
 import type { Area, Scene } from "./scene";
+import { countCell, durationCell, textCell } from "../views/cells";
 
 interface AreaRow {
   key: string;
@@ -69,32 +70,18 @@ function secondsOf({ t0, t1 }: Area): { from: number; to: number } {
 
 function Sums({ title, rows }: { title: string; rows: readonly AreaRow[] }) {
   if (rows.length === 0) return null;
-  const time = (id: keyof AreaRow, heading: string): Column<AreaRow> => ({
-    id,
-    title: heading,
-    align: "right",
-    value: (row) => row[id],
-    render: (row) => duration(row[id] as number | null),
-  });
   const columns: Column<AreaRow>[] = [
-    {
-      id: "key",
+    textCell(
       title,
-      value: (row) => row.key,
-      render: (row) => <Text text={row.key} max={40} />,
-    },
-    {
-      id: "count",
-      title: "n",
-      align: "right",
-      value: (row) => row.count,
-      render: (row) => count(row.count),
-    },
-    time("total_ns", "total"),
-    time("self_ns", "self"),
-    time("p50_ns", "p50"),
-    time("p95_ns", "p95"),
-    time("max_ns", "max"),
+      (row) => row.key,
+      (row) => <Text text={row.key} max={40} />,
+    ),
+    countCell("n", (row) => row.count),
+    durationCell("total", (row) => row.total_ns),
+    durationCell("self", (row) => row.self_ns),
+    durationCell("p50", (row) => row.p50_ns),
+    durationCell("p95", (row) => row.p95_ns),
+    durationCell("max", (row) => row.max_ns),
   ];
   return (
     <Table

@@ -4,7 +4,7 @@ import { duration, grouped, plural, visible } from "../model/format";
 import { endNs, type SpanRef, startNs } from "../model/hit";
 import { boxesBetween } from "../model/lanes";
 import { firstEndingAfter, firstStartingAt, rangeOf } from "../model/spans";
-import { durationCell } from "../views/cells";
+import { durationCell, textCell } from "../views/cells";
 import { type Column, Table } from "../views/table";
 import type { Scene } from "./scene";
 
@@ -35,12 +35,11 @@ export function SpanTable({ scene }: { scene: Scene }) {
   }
   const refs = new Map(spans.map((span) => [rowOf(scene, span), span]));
   const columns: Column<Row>[] = [
-    { id: "lane", title: "Lane", value: (row) => row.lane },
-    {
-      id: "span",
-      title: "Span",
-      value: (row) => row.span,
-      render: (row) => (
+    textCell("Lane", (row) => row.lane),
+    textCell(
+      "Span",
+      (row) => row.span,
+      (row) => (
         <button
           class="link"
           onClick={() => {
@@ -50,10 +49,10 @@ export function SpanTable({ scene }: { scene: Scene }) {
           {row.span}
         </button>
       ),
-    },
+    ),
     durationCell("Start", (row) => row.start_ns, "since the run's first moment"),
     durationCell("Duration", (row) => row.ran_ns, "so far, if it is open"),
-    { id: "status", title: "Status", value: (row) => row.status },
+    textCell("Status", (row) => row.status),
   ];
   return (
     <>

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Series } from "../model/answers";
 import { duration, visible } from "../model/format";
 import type { TimeWindow } from "../model/scale";
-import { numberCell } from "../views/cells";
+import { numberCell, textCell } from "../views/cells";
 import { type Column, Table } from "../views/table";
 import { MinimapPicture } from "./minimap";
 import type { Scene } from "./scene";
@@ -59,12 +59,12 @@ function FlightTables({ scene, metric }: { scene: Scene; metric: Series | null }
         label="In flight in the run"
         rows={stretches(scene.whole(), strip.counts, strip.marks)}
         more={[
-          {
-            id: "wrong",
-            title: "Went wrong",
-            value: ({ isMarked }) => (isMarked ? "something" : ""),
-            hint: "an error, something stuck or lost began in it",
-          },
+          textCell(
+            "Went wrong",
+            ({ isMarked }) => (isMarked ? "something" : ""),
+            undefined,
+            "an error, something stuck or lost began in it",
+          ),
         ]}
       />
     </>
@@ -77,12 +77,11 @@ function FlightTable(props: {
   more: readonly Column<Stretch>[] | null;
 }) {
   const columns: Column<Stretch>[] = [
-    {
-      id: "from",
-      title: "From",
-      value: ({ from }) => from,
-      render: ({ from }) => duration(from),
-    },
+    textCell(
+      "From",
+      ({ from }) => from,
+      ({ from }) => duration(from),
+    ),
     numberCell("In flight", ({ flight }) => flight, "sessions, on average until the next row"),
     ...(props.more ?? []),
   ];

@@ -2,7 +2,7 @@
 import type { Points } from "../model/answers";
 import { link } from "../state/route";
 import { Outcome, Time } from "./bits";
-import { durationCell } from "./cells";
+import { cell, durationCell, textCell } from "./cells";
 import { type Column, Table } from "./table";
 
 interface Point {
@@ -15,31 +15,24 @@ interface Point {
 }
 
 const COLUMNS: readonly Column<Point>[] = [
-  {
-    id: "session",
-    title: "Session",
-    value: (row) => row.session,
-    render: (row) => <a href={link("session", row.session)}>{row.session}</a>,
-  },
+  textCell(
+    "Session",
+    (row) => row.session,
+    (row) => <a href={link("session", row.session)}>{row.session}</a>,
+  ),
   timeCell("Started", (row) => row.start_ns),
   timeCell("Ended", (row) => row.end_ns),
   durationCell("Ran", (row) => row.ran_ns),
-  {
-    id: "outcome",
-    title: "Outcome",
-    value: (row) => row.outcome,
-    render: (row) => <Outcome outcome={row.outcome} />,
-  },
-  {
-    id: "ringed",
-    title: "Ringed",
-    hint: "went wrong or hangs",
-    value: (row) => (row.is_flagged ? "yes" : ""),
-  },
+  textCell(
+    "Outcome",
+    (row) => row.outcome,
+    (row) => <Outcome outcome={row.outcome} />,
+  ),
+  textCell("Ringed", (row) => (row.is_flagged ? "yes" : ""), undefined, "went wrong or hangs"),
 ];
 
 function timeCell(title: string, value: (row: Point) => number): Column<Point> {
-  return { id: title, title, value, render: (row) => <Time ns={value(row)} />, align: "right" };
+  return cell(title, value, (row) => <Time ns={value(row)} />);
 }
 
 export function PointsTable({ points }: { points: Points }) {

@@ -5,7 +5,7 @@ import { tickLabel } from "../../model/logscale";
 import { type Asked, useAnswer } from "../../state/answer";
 import { param, setParams } from "../../state/route";
 import { Text } from "../../views/bits";
-import { numberCell } from "../../views/cells";
+import { cell, numberCell, textCell } from "../../views/cells";
 import { Chart } from "../../views/chart";
 import { Panel } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
@@ -67,13 +67,11 @@ function rank(ranks: Ranks, key: Percentile): string {
 
 function percentile(title: string): Column<PhaseComparison> {
   const key = `${title}_ns` as Percentile;
-  return {
-    id: title,
-    title: `${title} A → B`,
-    value: (row) => row.second[key],
-    render: (row) => `${rank(row.first, key)} → ${rank(row.second, key)}`,
-    align: "right",
-  };
+  return cell(
+    `${title} A → B`,
+    (row) => row.second[key],
+    (row) => `${rank(row.first, key)} → ${rank(row.second, key)}`,
+  );
 }
 
 function signed(ns: number | null): string {
@@ -81,40 +79,34 @@ function signed(ns: number | null): string {
 }
 
 const COLUMNS: readonly Column<PhaseComparison>[] = [
-  {
-    id: "phase",
-    title: "Phase",
-    value: (row) => row.name,
-    render: ({ name }) => (
+  textCell(
+    "Phase",
+    (row) => row.name,
+    ({ name }) => (
       <button class="link" onClick={() => setParams({ phase: name }, { replace: true })}>
         <Text text={name} />
       </button>
     ),
-  },
-  {
-    id: "n",
-    title: "n A → B",
-    value: (row) => row.second.count,
-    render: (row) => `${row.first.count} → ${row.second.count}`,
-    align: "right",
-  },
+  ),
+  cell(
+    "n A → B",
+    (row) => row.second.count,
+    (row) => `${row.first.count} → ${row.second.count}`,
+  ),
   ...["p50", "p95", "p99"].map(percentile),
-  {
-    id: "difference",
-    title: "Difference",
-    hint: "of the medians, with its 95 % interval",
-    value: (row) => row.difference_ns,
-    render: ({ difference_ns, low_ns, high_ns }) =>
+  cell(
+    "Difference",
+    (row) => row.difference_ns,
+    ({ difference_ns, low_ns, high_ns }) =>
       signed(difference_ns) + (low_ns === null ? "" : ` (${signed(low_ns)} to ${signed(high_ns)})`),
-    align: "right",
-  },
+    "of the medians, with its 95 % interval",
+  ),
   numberCell("Effect", (row) => row.effect, "Cliff's delta, from −1 to 1"),
-  {
-    id: "text",
-    title: "Reads",
-    value: (row) => row.text,
-    render: ({ is_clear, text }) => <span class={is_clear ? "" : "dim"}>{text}</span>,
-  },
+  textCell(
+    "Reads",
+    (row) => row.text,
+    ({ is_clear, text }) => <span class={is_clear ? "" : "dim"}>{text}</span>,
+  ),
 ];
 
 function Quantiles({ phase }: { phase: PhaseComparison }) {

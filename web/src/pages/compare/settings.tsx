@@ -4,6 +4,7 @@ import { useAnswer } from "../../state/answer";
 import { Text } from "../../views/bits";
 import { Panel } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
+import { textCell } from "../../views/cells";
 
 function settingsOf(run: Overview): Record<string, string> {
   const { versions, pythons, hosts, families, roles, tags } = run;
@@ -32,9 +33,10 @@ export function SettingsPanel({ overview, other }: { overview: Overview; other: 
   );
 }
 
-const COLUMNS: readonly Column<Setting>[] = ["Setting", "A", "B"].map((title, i) => ({
-  id: title,
-  title,
-  value: (row) => row[i],
-  render: (row) => <Text text={row[i]} max={120} />,
-}));
+const COLUMNS: readonly Column<Setting>[] = ["Setting", "A", "B"].map((title, i) =>
+  textCell(
+    title,
+    (row) => row[i],
+    (row) => <Text text={row[i]} max={120} />,
+  ),
+);

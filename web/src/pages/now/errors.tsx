@@ -4,7 +4,7 @@ import type { ErrorLine, Now } from "../../model/answers";
 import { link } from "../../state/route";
 import { Age, type AsOf } from "../../views/age";
 import { Text } from "../../views/bits";
-import { countCell } from "../../views/cells";
+import { cell, countCell, textCell } from "../../views/cells";
 import { Table, type Column } from "../../views/table";
 
 export function Errors({ now }: { now: Now }) {
@@ -28,39 +28,32 @@ function columnsFor(at: Now): Column<ErrorLine>[] {
     </span>
   );
   return [
-    {
-      id: "kind",
-      title: "Kind",
-      value: (one) => one.kind,
-      render: (one) => <Text text={one.kind} max={40} />,
-    },
+    textCell(
+      "Kind",
+      (one) => one.kind,
+      (one) => <Text text={one.kind} max={40} />,
+    ),
     countCell("Count", (one) => one.count),
-    {
-      id: "name",
-      title: "Phase",
-      value: (one) => one.name,
-      render: (one) => <Text text={one.name} max={32} />,
-    },
-    {
-      id: "first",
-      title: "First",
-      align: "right",
-      value: (one) => one.first_ns,
-      render: (one) => ago(one.first_ns),
-    },
-    {
-      id: "last",
-      title: "Last",
-      align: "right",
-      value: (one) => one.last_ns,
-      render: (one) => ago(one.last_ns),
-    },
-    {
-      id: "example",
-      title: "Latest",
-      value: (one) => one.example,
-      render: (one) => <Example line={one} />,
-    },
+    textCell(
+      "Phase",
+      (one) => one.name,
+      (one) => <Text text={one.name} max={32} />,
+    ),
+    cell(
+      "First",
+      (one) => one.first_ns,
+      (one) => ago(one.first_ns),
+    ),
+    cell(
+      "Last",
+      (one) => one.last_ns,
+      (one) => ago(one.last_ns),
+    ),
+    textCell(
+      "Latest",
+      (one) => one.example,
+      (one) => <Example line={one} />,
+    ),
   ];
 }
 

@@ -7,7 +7,8 @@ import { useAnswer } from "../../state/answer";
 import { link } from "../../state/route";
 import { Age, type AsOf } from "../../views/age";
 import { Badge, StackBar, Text } from "../../views/bits";
-import { shareCell } from "../../views/cells";
+import { cell, countCell, numberCell, shareCell, textCell } from "../../views/cells";
+import { Choice } from "../../views/choice";
 import { Panel } from "../../views/panel";
 import { Table, type Column } from "../../views/table";
 
@@ -15,6 +16,10 @@ type Grouping = "host" | "replica";
 type Roles = Readonly<Record<string, string>>;
 
 const LATE_NS = 100e6;
+const GROUPINGS = [
+  ["host", "By host"],
+  ["replica", "By replica"],
+] as const;
 
 export function HostsPanel({ isAlive, roles }: { isAlive: boolean; roles: Roles }) {
   const [by, setBy] = useState<Grouping>("host");
@@ -30,22 +35,10 @@ export function HostsPanel({ isAlive, roles }: { isAlive: boolean; roles: Roles 
             : "No session names a replica."
           : null
       }
-      actions={<Switch by={by} onChange={setBy} />}
+      actions={<Choice label="A line is" options={GROUPINGS} chosen={by} onChoose={setBy} />}
     >
       {(hosts) => <HostTable hosts={hosts} isAlive={isAlive} roles={roles} by={by} />}
     </Panel>
-  );
-}
-
-function Switch({ by, onChange }: { by: Grouping; onChange: (by: Grouping) => void }) {
-  return (
-    <span class="row" role="group" aria-label="A line is">
-      {(["host", "replica"] as const).map((one) => (
-        <button key={one} aria-pressed={by === one} onClick={() => onChange(one)}>
-          By {one}
-        </button>
-      ))}
-    </span>
   );
 }
 
@@ -55,7 +48,7 @@ function HostTable(props: { hosts: HostsAnswer; isAlive: boolean; roles: Roles; 
     const at: AsOf = { now_ns: hosts.now_ns, is_alive: isAlive };
     const most = Math.max(...hosts.lines.map((one) => one.in_flight), 1);
     const hasEngine = hosts.lines.some(
-      (one) => one.kv_use !== null || one.engine_running !== null || one.engine_waiting !== null,
+      (one) => (one.kv_use ?? one.engine_running ?? one.engine_waiting) !== null,
     );
     return [
       ...runningColumns(by, roles, most),
@@ -76,36 +69,35 @@ function HostTable(props: { hosts: HostsAnswer; isAlive: boolean; roles: Roles; 
 
 function runningColumns(by: Grouping, roles: Roles, most: number): Column<HostLine>[] {
   return [
-    {
-      id: "name",
-      title: by === "host" ? "Host" : "Replica",
-      value: (one) => one.name,
-      render: (one) => (
-        <a href={link("sessions", "", { f: term(by, one.name) })}>
-          <Text text={one.name} max={32} />
-        </a>
+    textCell(
+      by === "host" ? "Host" : "Replica",
+      (one) => one.name,
+      (one) => (
+        <>
+          <a href={link("sessions", "", { f: term(by, one.name) })}>
+            <Text text={one.name} max={32} />
+          </a>{" "}
+          {one.engines_down > 0 && <Badge tone="bad">engine down</Badge>}
+        </>
       ),
-    },
-    {
-      id: "in_flight",
-      title: "In flight",
-      align: "right",
-      value: (one) => one.in_flight,
-      render: (one) => (
+    ),
+    cell(
+      "In flight",
+      (one) => one.in_flight,
+      (one) => (
         <span class="nowrap">
           {grouped(one.in_flight)}
           {one.capacity !== null && <span class="dim"> / {grouped(one.capacity)}</span>}
         </span>
       ),
-    },
-    {
-      id: "phases",
-      title: "By phase",
-      value: (one) =>
+    ),
+    textCell(
+      "By phase",
+      (one) =>
         Object.entries(one.phases)
           .map(([name, count]) => `${name} ${count}`)
           .join(", "),
-      render: (one) => (
+      (one) => (
         <StackBar
           label={`${visible(one.name)} by phase`}
           total={Math.max(one.capacity ?? 0, most)}
@@ -117,53 +109,55 @@ function runningColumns(by: Grouping, roles: Roles, most: number): Column<HostLi
           }))}
         />
       ),
-    },
+    ),
   ];
 }
 
 const ENGINE_COLUMNS: Column<HostLine>[] = [
   shareCell("KV in use", (one) => one.kv_use, "Share of the key-value cache in use"),
-  {
-    id: "engine",
-    title: "Engine runs, queues",
-    align: "right",
-    value: (one) => one.engine_running,
-    render: (one) => `${number(one.engine_running)}, ${number(one.engine_waiting)}`,
-  },
+  cell(
+    "Engine runs, queues",
+    (one) => one.engine_running,
+    (one) =>
+      one.engine_running === null
+        ? "–"
+        : `${number(one.engine_running)}, ${number(one.engine_waiting)}`,
+  ),
+  numberCell("Preempted", (one) => one.preempted, "In the last half minute"),
+  shareCell("Prefix hits", (one) => one.prefix_hits, "Of the prompt tokens of that time"),
+  countCell(
+    "Tokens/s",
+    (one) => one.tokens_per_s && Math.round(one.tokens_per_s),
+    "Generated, over that time",
+  ),
 ];
 
 function healthColumns(at: AsOf): Column<HostLine>[] {
   return [
-    {
-      id: "lag",
-      title: "Loop lag p99",
-      align: "right",
-      hint: "How late event loops ran what was due, over the last minute",
-      value: (one) => one.loop_lag_p99_ns,
-      render: (one) => <Lag ns={one.loop_lag_p99_ns} />,
-    },
-    {
-      id: "beat",
-      title: "Heart-beat",
-      align: "right",
-      value: (one) => one.heartbeat_age_ns,
-      render: (one) =>
+    cell(
+      "Loop lag p99",
+      (one) => one.loop_lag_p99_ns,
+      (one) => <Lag ns={one.loop_lag_p99_ns} />,
+      "How late event loops ran what was due, over the last minute",
+    ),
+    cell(
+      "Heart-beat",
+      (one) => one.heartbeat_age_ns,
+      (one) =>
         one.alive > 0 ? (
           <span class="nowrap">
             <Age ns={one.heartbeat_age_ns} at={at} /> ago
           </span>
         ) : (
-          <span class="dim">over</span>
+          <span class="dim">{one.processes > 0 ? "over" : "–"}</span>
         ),
-    },
-    {
-      id: "alive",
-      title: "Alive",
-      align: "right",
-      hint: "Processes that live, of all that recorded",
-      value: (one) => one.alive,
-      render: (one) => `${one.alive} of ${one.processes}`,
-    },
+    ),
+    cell(
+      "Alive",
+      (one) => one.alive,
+      (one) => `${one.alive} of ${one.processes}`,
+      "Processes that live, of all that recorded",
+    ),
   ];
 }
 

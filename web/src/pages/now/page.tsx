@@ -6,6 +6,7 @@ import { useAnswer } from "../../state/answer";
 import { isAlive, isPaused, pulse, second } from "../../state/live";
 import { link } from "../../state/route";
 import { Badge } from "../../views/bits";
+import { EnginesPanel } from "../../views/engines";
 import { Panel } from "../../views/panel";
 import type { PageProps } from "../index";
 import { Errors } from "./errors";
@@ -63,6 +64,7 @@ export function NowPage({ overview }: PageProps) {
       >
         {(now) => <Waits waits={now.waits} at={now} />}
       </Panel>
+      <EnginesPanel params={{}} from={overview.first_ns} since="since the run's start" />
       <HostsPanel isAlive={asked.data?.is_alive ?? false} roles={roles} />
       <Panel
         title="Errors"

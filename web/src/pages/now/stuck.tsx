@@ -8,6 +8,7 @@ import { Badge, Swatch, Text, type Tone } from "../../views/bits";
 import { Table, type Column } from "../../views/table";
 import { AwaitDrawer } from "./await";
 import { keepOrder } from "./steady";
+import { cell, textCell } from "../../views/cells";
 
 const BANDS: Record<StuckRow["band"], [Tone, string, string]> = {
   silent: ["bad", "silent", "Its process has missed three heart-beats"],
@@ -78,11 +79,10 @@ function columnsFor(
   onAwait: (key: string) => void,
 ): Column<StuckRow>[] {
   return [
-    {
-      id: "band",
-      title: "State",
-      value: (row) => row.band,
-      render: (row) => {
+    textCell(
+      "State",
+      (row) => row.band,
+      (row) => {
         const [tone, word, why] = BANDS[row.band];
         return (
           <Badge tone={tone} title={why}>
@@ -90,47 +90,39 @@ function columnsFor(
           </Badge>
         );
       },
-    },
-    {
-      id: "score",
-      title: "Score",
-      align: "right",
-      hint: "Age over the p99 of finished ones of its kind; ~ where few have finished",
-      value: (row) => row.score,
-      render: (row) =>
+    ),
+    cell(
+      "Score",
+      (row) => row.score,
+      (row) =>
         row.score === null ? (
           <span class="dim">–</span>
         ) : (
           `${row.is_approximate ? "~" : ""}${rate(row.score)}`
         ),
-    },
-    {
-      id: "age",
-      title: "Age",
-      align: "right",
-      hint: "How long its innermost span has been open",
-      value: (row) => row.age_ns,
-      render: (row) => <Age ns={row.age_ns} at={at} />,
-    },
-    {
-      id: "quiet",
-      title: "Quiet",
-      align: "right",
-      hint: "Since it last showed progress",
-      value: (row) => row.quiet_ns,
-      render: (row) => <Age ns={row.quiet_ns} at={at} />,
-    },
-    {
-      id: "session",
-      title: "Session",
-      value: (row) => `${row.task_key ?? row.session_id ?? ""} ${row.sample ?? ""}`,
-      render: (row) => <SessionName row={row} />,
-    },
-    {
-      id: "phase",
-      title: "Phase",
-      value: (row) => `${row.name} ${row.detail ?? ""}`,
-      render: (row) => (
+      "Age over the p99 of finished ones of its kind; ~ where few have finished",
+    ),
+    cell(
+      "Age",
+      (row) => row.age_ns,
+      (row) => <Age ns={row.age_ns} at={at} />,
+      "How long its innermost span has been open",
+    ),
+    cell(
+      "Quiet",
+      (row) => row.quiet_ns,
+      (row) => <Age ns={row.quiet_ns} at={at} />,
+      "Since it last showed progress",
+    ),
+    textCell(
+      "Session",
+      (row) => `${row.task_key ?? row.session_id ?? ""} ${row.sample ?? ""}`,
+      (row) => <SessionName row={row} />,
+    ),
+    textCell(
+      "Phase",
+      (row) => `${row.name} ${row.detail ?? ""}`,
+      (row) => (
         <span>
           <Swatch name={row.name} role={roles[row.name]} /> <Text text={row.name} max={24} />{" "}
           {row.detail && (
@@ -140,38 +132,33 @@ function columnsFor(
           )}
         </span>
       ),
-    },
-    {
-      id: "where",
-      title: "Host, replica",
-      value: (row) => `${row.host} ${row.pool}`,
-      render: (row) => (
+    ),
+    textCell(
+      "Host, replica",
+      (row) => `${row.host} ${row.pool}`,
+      (row) => (
         <span>
           <Text text={row.host} max={24} />{" "}
           <span class="dim">{row.pool && <Text text={row.pool} max={24} />}</span>
         </span>
       ),
-    },
-    { id: "attempt", title: "Attempt", align: "right", value: (row) => row.attempt + 1 },
-    {
-      id: "deadline",
-      title: "Deadline",
-      align: "right",
-      value: (row) => row.deadline_ns,
-      render: (row) => <Until ns={row.deadline_ns} at={at} />,
-    },
-    {
-      id: "error",
-      title: "Last error",
-      hint: "Inside the session, or what ended its previous attempt",
-      value: (row) => row.last_error,
-      render: (row) => <Text text={row.last_error} max={40} />,
-    },
-    {
-      id: "await",
-      title: "Await",
-      value: (row) => row.line,
-      render: (row) => (
+    ),
+    cell("Attempt", (row) => row.attempt + 1),
+    cell(
+      "Deadline",
+      (row) => row.deadline_ns,
+      (row) => <Until ns={row.deadline_ns} at={at} />,
+    ),
+    textCell(
+      "Last error",
+      (row) => row.last_error,
+      (row) => <Text text={row.last_error} max={40} />,
+      "Inside the session, or what ended its previous attempt",
+    ),
+    textCell(
+      "Await",
+      (row) => row.line,
+      (row) => (
         <button
           onClick={() => onAwait(keyOf(row))}
           aria-label={`Await stack of ${visible(row.task_key ?? row.name)}`}
@@ -179,7 +166,7 @@ function columnsFor(
           Await
         </button>
       ),
-    },
+    ),
   ];
 }
 

@@ -1,6 +1,6 @@
 /** The list of runs of a directory, and what to do when there is none yet. */
 import { useEffect, useState } from "preact/hooks";
-import { ago, bytes, count } from "../../model/format";
+import { ago, bytes } from "../../model/format";
 import { formatRoute } from "../../model/route";
 import { type RunEntry, type RunList as Runs, SourceError } from "../../model/source";
 import { second } from "../../state/live";
@@ -9,6 +9,7 @@ import { source } from "../../state/source";
 import { Badge, Text, Time } from "../../views/bits";
 import { Failure, Skeleton } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
+import { cell, countCell, textCell } from "../../views/cells";
 
 const EVERY_S = 5;
 
@@ -54,21 +55,19 @@ export function RunList() {
 
 function RunTable({ runs }: { runs: Runs }) {
   const columns: Column<RunEntry>[] = [
-    {
-      id: "name",
-      title: "Run",
-      value: (run) => run.name,
-      render: (run) => (
+    textCell(
+      "Run",
+      (run) => run.name,
+      (run) => (
         <a href={formatRoute({ run: run.name })}>
           <Text text={run.name} />
         </a>
       ),
-    },
-    {
-      id: "state",
-      title: "State",
-      value: (run) => (run.is_alive ? 1 : 0),
-      render: (run) =>
+    ),
+    textCell(
+      "State",
+      (run) => (run.is_alive ? 1 : 0),
+      (run) =>
         run.problem ? (
           <Badge tone="bad" title={run.problem}>
             {run.problem}
@@ -78,35 +77,25 @@ function RunTable({ runs }: { runs: Runs }) {
         ) : (
           <Badge>ended</Badge>
         ),
-    },
-    {
-      id: "created",
-      title: "Started",
-      value: (run) => run.created_ns,
-      render: (run) => <Time ns={run.created_ns} />,
-    },
-    {
-      id: "last",
-      title: "Last record",
-      value: (run) => run.last_ns,
-      render: (run) => ago(run.last_ns, runs.now_ns),
-    },
-    { id: "steps", title: "Steps", align: "right", value: (run) => run.steps },
-    { id: "open", title: "In flight", align: "right", value: (run) => run.open_sessions },
-    {
-      id: "spans",
-      title: "Spans",
-      align: "right",
-      value: (run) => run.spans,
-      render: (run) => count(run.spans),
-    },
-    {
-      id: "size",
-      title: "Size",
-      align: "right",
-      value: (run) => run.size_bytes,
-      render: (run) => bytes(run.size_bytes),
-    },
+    ),
+    textCell(
+      "Started",
+      (run) => run.created_ns,
+      (run) => <Time ns={run.created_ns} />,
+    ),
+    textCell(
+      "Last record",
+      (run) => run.last_ns,
+      (run) => ago(run.last_ns, runs.now_ns),
+    ),
+    cell("Steps", (run) => run.steps),
+    cell("In flight", (run) => run.open_sessions),
+    countCell("Spans", (run) => run.spans),
+    cell(
+      "Size",
+      (run) => run.size_bytes,
+      (run) => bytes(run.size_bytes),
+    ),
   ];
   return (
     <Table
@@ -114,7 +103,7 @@ function RunTable({ runs }: { runs: Runs }) {
       columns={columns}
       rows={runs.runs}
       rowKey={(run) => run.name}
-      sort="-last"
+      sort="-last record"
       onOpen={(run) => navigate(formatRoute({ run: run.name }))}
     />
   );

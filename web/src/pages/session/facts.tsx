@@ -2,7 +2,7 @@
 import type { SpanDetail } from "../../model/answers";
 import { clock, duration, number, visible } from "../../model/format";
 import { Outcome, Text, Time } from "../../views/bits";
-import { durationCell } from "../../views/cells";
+import { durationCell, textCell } from "../../views/cells";
 import { roleOf } from "../../views/nameshare";
 import { type Column, Table } from "../../views/table";
 import { Reward } from "./head";
@@ -71,28 +71,26 @@ function Calls({ shown, roles }: { shown: Shown; roles: readonly string[] }) {
   );
   if (calls.length === 0) return <p class="dim">No such call was recorded in this session.</p>;
   const columns: Column<SpanDetail>[] = [
-    {
-      id: "call",
-      title: "Call",
-      value: ({ span }) => span.detail ?? span.name,
-      render: ({ span }) => (
+    textCell(
+      "Call",
+      ({ span }) => span.detail ?? span.name,
+      ({ span }) => (
         <button class="link" onClick={() => onPick(span.span_id)}>
           <Text text={span.detail ?? span.name} max={40} />
         </button>
       ),
-    },
+    ),
     durationCell("Took", ({ span }) => (span.end_ns ?? answer.now_ns) - span.start_ns),
     durationCell("Queued", ({ span }) => span.queue_ns),
-    {
-      id: "result",
-      title: "Result",
-      value: ({ span }) => span.status,
-      render: ({ span }) => (
+    textCell(
+      "Result",
+      ({ span }) => span.status,
+      ({ span }) => (
         <>
           <Outcome outcome={span.status} /> {span.reason && <Text text={span.reason} max={200} />}
         </>
       ),
-    },
+    ),
   ];
   return <Table label="Calls" columns={columns} rows={calls} rowKey={({ span }) => span.span_id} />;
 }

@@ -4,6 +4,7 @@ import type { Overview, SessionAnswer, SessionTurns } from "../../model/answers"
 import { useAnswer } from "../../state/answer";
 import { useKeys } from "../../state/keys";
 import { link, navigate, param, setParams } from "../../state/route";
+import { EnginesPanel } from "../../views/engines";
 import { Failure, Skeleton } from "../../views/panel";
 import type { PageProps } from "../index";
 import { AttemptList } from "./attempts";
@@ -67,11 +68,17 @@ export function SessionPage({ overview, arg }: PageProps) {
     picked: param("sel"),
     onPick: pick,
   };
+  const { pool, start_ns, end_ns } = data.session;
   return (
     <div class="page session-page">
       <SessionHead {...shown} />
       <Siblings answer={data} />
       {turns.data && <AttemptList turns={turns.data} />}
+      <EnginesPanel
+        params={{ replica: pool, since_ns: start_ns, until_ns: end_ns ?? "" }}
+        from={start_ns}
+        since="since the session's start"
+      />
       <div class="session-parts">
         <TurnTree {...shown} />
         <Waterfall {...shown} />

@@ -5,7 +5,7 @@ import { lengthTerm } from "../../model/term";
 import { useAnswer } from "../../state/answer";
 import { link, param, setParams } from "../../state/route";
 import { Badge } from "../../views/bits";
-import { durationCell, numberCell } from "../../views/cells";
+import { durationCell, numberCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import type { Region } from "../../views/plane";
 import { type Column, Table } from "../../views/table";
@@ -117,7 +117,7 @@ function DifferenceAnswer({ data: { differences } }: { data: CompareSelection })
 }
 
 const PHASES: readonly Column<PhaseDifference>[] = [
-  { id: "name", title: "Phase", value: (row) => row.name },
+  textCell("Phase", (row) => row.name),
   durationCell("p50 of these", (row) => row.chosen_p50_ns),
   durationCell("p50 of the rest", (row) => row.rest_p50_ns),
   numberCell("Effect", (row) => row.effect, "Cliff's delta, from −1 to 1"),

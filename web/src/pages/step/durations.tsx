@@ -9,7 +9,7 @@ import { link, param, setParams } from "../../state/route";
 import { Chart } from "../../views/chart";
 import { Choice } from "../../views/choice";
 import { HeatMapView } from "../../views/heatmap";
-import { numberCell } from "../../views/cells";
+import { numberCell, textCell } from "../../views/cells";
 import { roleOf } from "../../views/nameshare";
 import { Panel } from "../../views/panel";
 import type { Region } from "../../views/plane";
@@ -161,13 +161,16 @@ function LengthTable({ durations: { heat } }: { durations: Durations }) {
     flagged: sum(heat.flagged[i] ?? []),
   }));
   const columns: Column<LengthRow>[] = [
-    {
-      id: "ran",
-      title: "Ran from",
-      value: (row) => row.low,
-      render: (row) => duration(row.low),
-    },
-    { id: "to", title: "to", value: (row) => row.high, render: (row) => duration(row.high) },
+    textCell(
+      "Ran from",
+      (row) => row.low,
+      (row) => duration(row.low),
+    ),
+    textCell(
+      "to",
+      (row) => row.high,
+      (row) => duration(row.high),
+    ),
     numberCell("Sessions", (row) => row.count),
     numberCell("Went wrong", (row) => row.flagged),
   ];

@@ -5,7 +5,7 @@ import { term } from "../../model/term";
 import { useAnswer } from "../../state/answer";
 import { link } from "../../state/route";
 import { Badge, Text } from "../../views/bits";
-import { durationCell, numberCell } from "../../views/cells";
+import { cell, durationCell, numberCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
 
@@ -42,42 +42,38 @@ export function GroupsPanel({ scope, follow }: { scope: string; follow: boolean 
 }
 
 const COLUMNS: readonly Column<Line>[] = [
-  {
-    id: "group",
-    title: "Group",
-    value: (row) => row.group,
-    render: (row) => (
+  textCell(
+    "Group",
+    (row) => row.group,
+    (row) => (
       <a href={link("sessions", "", { f: filterOf(row) })}>
         <Text text={row.group} max={40} />
       </a>
     ),
-  },
+  ),
   numberCell("Members", (row) => row.members),
-  {
-    id: "ratio",
-    title: "Slowest / median",
-    value: (row) => row.ratio,
-    render: (row) => (
+  cell(
+    "Slowest / median",
+    (row) => row.ratio,
+    (row) => (
       <a href={link("session", row.session_id)} title="Open the slowest member">
         {row.ratio === null ? "–" : `${row.ratio.toFixed(1)} ×`}
       </a>
     ),
-    align: "right",
-  },
+  ),
   durationCell("Slowest", (row) => row.slowest_ns),
   numberCell("Reward", (row) => row.mean_reward),
   numberCell("Spread", (row) => row.spread),
-  {
-    id: "state",
-    title: "State",
-    value: (row) => (row.is_equal ? "equal" : row.is_incomplete ? "incomplete" : ""),
-    render: (row) => (
+  textCell(
+    "State",
+    (row) => (row.is_equal ? "equal" : row.is_incomplete ? "incomplete" : ""),
+    (row) => (
       <span>
         {row.is_equal && <Badge tone="warn">equal rewards</Badge>}{" "}
         {row.is_incomplete && <Badge>incomplete</Badge>}
       </span>
     ),
-  },
+  ),
 ];
 
 function filterOf(row: Line): string {

@@ -6,7 +6,7 @@ import { useAnswer } from "../../state/answer";
 import { link, param, setParams } from "../../state/route";
 import { Text } from "../../views/bits";
 import { Choice } from "../../views/choice";
-import { countCell, durationCell, numberCell, shareCell } from "../../views/cells";
+import { cell, countCell, durationCell, numberCell, shareCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
 
@@ -45,18 +45,17 @@ export function HotspotsPanel({ scope, follow }: { scope: string; follow: boolea
 function HotspotTable({ answer }: { answer: HotspotAnswer }) {
   const { rows, footer } = answer.hotspots;
   const columns: Column<Hotspot>[] = [
-    {
-      id: "path",
-      title: "Path",
-      value: (row) => row.path,
-      render: (row) => (
+    textCell(
+      "Path",
+      (row) => row.path,
+      (row) => (
         <a href={link("sessions", "", { f: filterOf(row, answer) })}>
           <Text text={row.path} max={60} />
         </a>
       ),
-    },
+    ),
     ...(rows.some((row) => row.group !== null)
-      ? [{ id: "group", title: answer.grouped_by, value: (row: Hotspot) => row.group }]
+      ? [textCell(answer.grouped_by, (row: Hotspot) => row.group)]
       : []),
     countCell("n", (row) => row.count),
     durationCell("Total", (row) => row.total_ns),
@@ -66,13 +65,11 @@ function HotspotTable({ answer }: { answer: HotspotAnswer }) {
     durationCell("p95", (row) => row.p95_ns, "Needs 20"),
     durationCell("p99", (row) => row.p99_ns, "Needs 100"),
     durationCell("Max", (row) => row.max_ns),
-    {
-      id: "errors",
-      title: "Errors",
-      value: (row) => row.errors,
-      render: (row) => (row.errors ? `${row.errors} (${percent(row.error_share)})` : "0"),
-      align: "right",
-    },
+    cell(
+      "Errors",
+      (row) => row.errors,
+      (row) => (row.errors ? `${row.errors} (${percent(row.error_share)})` : "0"),
+    ),
     numberCell("Open", (row) => row.open_now),
   ];
   return (

@@ -5,7 +5,7 @@ import { term } from "../../model/term";
 import type { Asked } from "../../state/answer";
 import { link } from "../../state/route";
 import { Text } from "../../views/bits";
-import { numberCell, shareCell } from "../../views/cells";
+import { cell, numberCell, shareCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
 
@@ -36,32 +36,27 @@ export function ReplicasPanel({ asked, step }: { asked: Asked<StepAnswer>; step:
 
 function columnsOf(step: number, from: number): Column<Replica>[] {
   return [
-    {
-      id: "pool",
-      title: "Replica",
-      value: (row) => row.pool,
-      render: (row) => (
+    textCell(
+      "Replica",
+      (row) => row.pool,
+      (row) => (
         <a href={link("sessions", "", { f: `${term("pool", row.pool)} step:${step}` })}>
           <Text text={row.pool} max={30} />
         </a>
       ),
-    },
+    ),
     numberCell("Sessions", (row) => row.sessions),
     shareCell("Busy", (row) => row.busy_share, "Of its slot time"),
-    {
-      id: "tokens",
-      title: "Tokens/s",
-      value: (row) => row.tokens_per_s,
-      render: (row) => count(Math.round(row.tokens_per_s)),
-      align: "right",
-    },
-    {
-      id: "end",
-      title: "Last end",
-      value: (row) => row.last_end_ns,
-      render: (row) => (row.last_end_ns === null ? "–" : duration(row.last_end_ns - from)),
-      align: "right",
-      hint: "Since the step's start",
-    },
+    cell(
+      "Tokens/s",
+      (row) => row.tokens_per_s,
+      (row) => count(Math.round(row.tokens_per_s)),
+    ),
+    cell(
+      "Last end",
+      (row) => row.last_end_ns,
+      (row) => (row.last_end_ns === null ? "–" : duration(row.last_end_ns - from)),
+      "Since the step's start",
+    ),
   ];
 }

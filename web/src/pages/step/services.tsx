@@ -5,7 +5,7 @@ import { term } from "../../model/term";
 import { useAnswer } from "../../state/answer";
 import { link } from "../../state/route";
 import { Swatch, Text } from "../../views/bits";
-import { countCell, durationCell, numberCell } from "../../views/cells";
+import { cell, countCell, durationCell, numberCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
 
@@ -37,17 +37,16 @@ export function ServicesPanel({ scope, follow }: { scope: string; follow: boolea
 
 function columnsOf(step: string): Column<Line>[] {
   return [
-    {
-      id: "service",
-      title: "Service",
-      value: (row) => `${row.name} ${row.detail ?? ""}`,
-      render: (row) => (
+    textCell(
+      "Service",
+      (row) => `${row.name} ${row.detail ?? ""}`,
+      (row) => (
         <a href={link("sessions", "", { f: filterOf(row, step) })}>
           <Swatch name={row.name} role={row.role} />{" "}
           <Text text={`${row.name}${row.detail ? ` ${row.detail}` : ""}`} max={40} />
         </a>
       ),
-    },
+    ),
     countCell("Calls", (row) => row.calls),
     durationCell("Queue p50", (row) => row.queue_p50_ns, "Of calls that say how long they waited"),
     durationCell("Queue p95", (row) => row.queue_p95_ns, "Needs 20 such calls"),
@@ -59,24 +58,20 @@ function columnsOf(step: string): Column<Line>[] {
     durationCell("Service p95", (row) => row.service_p95_ns, "Needs 20 calls"),
     durationCell("Service p99", (row) => row.service_p99_ns, "Needs 100 calls"),
     durationCell("Max", (row) => row.service_max_ns),
-    {
-      id: "busy",
-      title: "Busy",
-      value: (row) => row.busy_share,
-      render: (row) => (
+    cell(
+      "Busy",
+      (row) => row.busy_share,
+      (row) => (
         <span title={`${number(row.mean_open)} open on average`}>{percent(row.busy_share)}</span>
       ),
-      align: "right",
-      hint: "Of the time in which at least one call was open",
-    },
+      "Of the time in which at least one call was open",
+    ),
     numberCell("Retries", (row) => row.retries),
     numberCell("Timeouts", (row) => row.timeouts),
-    {
-      id: "errors",
-      title: "Errors",
-      value: (row) => row.errors,
-      align: "right",
-      render: (row) =>
+    cell(
+      "Errors",
+      (row) => row.errors,
+      (row) =>
         row.errors ? (
           <span>
             {row.errors} <span class="dim">{kinds(row)}</span>
@@ -84,7 +79,7 @@ function columnsOf(step: string): Column<Line>[] {
         ) : (
           "0"
         ),
-    },
+    ),
   ];
 }
 

@@ -3,7 +3,7 @@ import type { SessionRow, StepAnswer } from "../../model/answers";
 import type { Asked } from "../../state/answer";
 import { link } from "../../state/route";
 import { Outcome } from "../../views/bits";
-import { countCell, durationCell, numberCell } from "../../views/cells";
+import { countCell, durationCell, numberCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { SessionLink } from "../../views/sessionlink";
 import { type Column, Table } from "../../views/table";
@@ -25,21 +25,19 @@ export function SlowestPanel({ asked, step }: { asked: Asked<StepAnswer>; step: 
 }
 
 const COLUMNS: readonly Column<SessionRow>[] = [
-  {
-    id: "session",
-    title: "Session",
-    value: (row) => row.task_key,
-    render: (row) => <SessionLink session={row} id={row.span_id} />,
-  },
+  textCell(
+    "Session",
+    (row) => row.task_key,
+    (row) => <SessionLink session={row} id={row.span_id} />,
+  ),
   ranColumn,
   durationCell("Waited", (row) => row.waited_ns),
   numberCell("Turns", (row) => row.turns),
   countCell("Tokens", (row) => row.tokens_out),
   numberCell("Reward", (row) => row.reward),
-  {
-    id: "outcome",
-    title: "Outcome",
-    value: (row) => row.outcome,
-    render: (row) => <Outcome outcome={row.outcome} />,
-  },
+  textCell(
+    "Outcome",
+    (row) => row.outcome,
+    (row) => <Outcome outcome={row.outcome} />,
+  ),
 ];

@@ -1,10 +1,11 @@
 /** How many versions old samples were when they started, ended and were consumed. */
 import type { LagHistogram, PhaseSplit, Staleness, StepAnswer } from "../../model/answers";
-import { duration, number, percent, plural } from "../../model/format";
+import { number, percent, plural } from "../../model/format";
 import type { Asked } from "../../state/answer";
 import { link } from "../../state/route";
 import { Panel } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
+import { durationCell, textCell } from "../../views/cells";
 
 export function StalenessPanel({ asked, step }: { asked: Asked<StepAnswer>; step: number }) {
   return (
@@ -103,20 +104,8 @@ function Lags(props: { title: string; lags: LagHistogram; bound: number | null }
 
 function phaseColumns({ stale_count, rest_count }: Staleness): Column<PhaseSplit>[] {
   return [
-    { id: "name", title: "Phase", value: (row) => row.name },
-    {
-      id: "stale",
-      title: `p50 at lag ≥ 2 (n ${stale_count})`,
-      value: (row) => row.stale_p50_ns,
-      render: (row) => duration(row.stale_p50_ns),
-      align: "right",
-    },
-    {
-      id: "rest",
-      title: `p50 of the rest (n ${rest_count})`,
-      value: (row) => row.rest_p50_ns,
-      render: (row) => duration(row.rest_p50_ns),
-      align: "right",
-    },
+    textCell("Phase", (row) => row.name),
+    durationCell(`p50 at lag ≥ 2 (n ${stale_count})`, (row) => row.stale_p50_ns),
+    durationCell(`p50 of the rest (n ${rest_count})`, (row) => row.rest_p50_ns),
   ];
 }

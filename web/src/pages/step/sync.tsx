@@ -2,7 +2,7 @@
 import type { StepAnswer, SyncLane, SyncSplit } from "../../model/answers";
 import { slotSeconds, visible } from "../../model/format";
 import type { Asked } from "../../state/answer";
-import { durationCell } from "../../views/cells";
+import { durationCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { type Share, SplitBar } from "../../views/splitbar";
 import { type Column, Table } from "../../views/table";
@@ -50,7 +50,7 @@ function partsOf(split: SyncSplit): Share[] {
 }
 
 const LANES: readonly Column<SyncLane>[] = [
-  { id: "lane", title: "Lane", value: (row) => row.lane },
+  textCell("Lane", (row) => row.lane),
   durationCell("Total", (row) => row.total_ns),
   durationCell("Pause", (row) => row.pause_ns),
   durationCell("Transfer", (row) => row.transfer_ns),

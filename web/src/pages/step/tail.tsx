@@ -6,7 +6,7 @@ import { tickLabel } from "../../model/logscale";
 import { type Asked, useAnswer } from "../../state/answer";
 import { Outcome, Text } from "../../views/bits";
 import { Chart } from "../../views/chart";
-import { slotCell } from "../../views/cells";
+import { cell, durationCell, slotCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { SessionLink } from "../../views/sessionlink";
 import { StaircaseView } from "../../views/staircase";
@@ -108,22 +108,20 @@ function InFlight({ stairs }: { stairs: Staircase }) {
 
 function StairTable({ stairs }: { stairs: Staircase }) {
   const columns: Column<StairRow>[] = [
-    {
-      id: "session",
-      title: "Session",
-      value: (row) => row.session_id,
-      render: (row) => <SessionLink session={row} id={row.session_id} />,
-    },
-    since("start", "Start", stairs, (row) => row.start_ns),
-    since("end", "End", stairs, (row) => row.end_ns),
+    textCell(
+      "Session",
+      (row) => row.session_id,
+      (row) => <SessionLink session={row} id={row.session_id} />,
+    ),
+    durationCell("Start", (row) => row.start_ns - stairs.start_ns),
+    durationCell("End", (row) => row.end_ns - stairs.start_ns),
     slotCell("Charge", (row) => row.charge_ns),
-    { id: "pool", title: "Pool", value: (row) => row.pool },
-    {
-      id: "outcome",
-      title: "Outcome",
-      value: (row) => row.outcome,
-      render: (row) => <Outcome outcome={row.outcome} />,
-    },
+    textCell("Pool", (row) => row.pool),
+    textCell(
+      "Outcome",
+      (row) => row.outcome,
+      (row) => <Outcome outcome={row.outcome} />,
+    ),
   ];
   return (
     <Table
@@ -137,50 +135,35 @@ function StairTable({ stairs }: { stairs: Staircase }) {
   );
 }
 
-function since(
-  id: string,
-  title: string,
-  stairs: Staircase,
-  read: (row: StairRow) => number,
-): Column<StairRow> {
-  const value = (row: StairRow): number => read(row) - stairs.start_ns;
-  return { id, title, value, render: (row) => duration(value(row)), align: "right" };
-}
-
 function Holders({ answer }: { answer: StepAnswer }) {
   const { holders, parts } = answer;
   if (!holders.length || parts.tail.is_broad) return null;
   const charges = new Map(parts.tail.charges.map((one) => [one.session_id, one.charge_ns]));
   const charge = (row: SessionRow): number => charges.get(row.span_id) ?? 0;
   const columns: Column<SessionRow>[] = [
-    {
-      id: "session",
-      title: "Held by",
-      value: (row) => row.task_key,
-      render: (row) => <SessionLink session={row} id={row.span_id} />,
-    },
-    {
-      id: "charge",
-      title: "Charged",
-      value: charge,
-      render: (row) =>
+    textCell(
+      "Held by",
+      (row) => row.task_key,
+      (row) => <SessionLink session={row} id={row.span_id} />,
+    ),
+    cell(
+      "Charged",
+      charge,
+      (row) =>
         `${slotSeconds(charge(row))} (${percent(charge(row) / (parts.tail.bubble_ns || 1))})`,
-      align: "right",
-      hint: "Each idle instant is shared by the sessions that were still open",
-    },
+      "Each idle instant is shared by the sessions that were still open",
+    ),
     ranColumn,
-    {
-      id: "host",
-      title: "Host",
-      value: (row) => row.host,
-      render: (row) => <Text text={row.host} />,
-    },
-    {
-      id: "outcome",
-      title: "Outcome",
-      value: (row) => row.outcome,
-      render: (row) => <Outcome outcome={row.outcome} reason={row.reason} />,
-    },
+    textCell(
+      "Host",
+      (row) => row.host,
+      (row) => <Text text={row.host} />,
+    ),
+    textCell(
+      "Outcome",
+      (row) => row.outcome,
+      (row) => <Outcome outcome={row.outcome} reason={row.reason} />,
+    ),
   ];
   return (
     <Table
@@ -194,10 +177,8 @@ function Holders({ answer }: { answer: StepAnswer }) {
 }
 
 /** How long a session ran; one that is open has no length yet. */
-export const ranColumn: Column<SessionRow> = {
-  id: "ran",
-  title: "Ran",
-  value: (row) => (row.end_ns === null ? null : row.end_ns - row.start_ns),
-  render: (row) => (row.end_ns === null ? "still open" : duration(row.end_ns - row.start_ns)),
-  align: "right",
-};
+export const ranColumn: Column<SessionRow> = cell(
+  "Ran",
+  (row) => (row.end_ns === null ? null : row.end_ns - row.start_ns),
+  (row) => (row.end_ns === null ? "still open" : duration(row.end_ns - row.start_ns)),
+);

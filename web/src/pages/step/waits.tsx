@@ -5,7 +5,7 @@ import { term } from "../../model/term";
 import type { Asked } from "../../state/answer";
 import { link } from "../../state/route";
 import { Badge } from "../../views/bits";
-import { numberCell, shareCell } from "../../views/cells";
+import { numberCell, shareCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { SplitBar } from "../../views/splitbar";
 import { idleShare, slotShares, trainerShares } from "../../views/waitshares";
@@ -63,16 +63,15 @@ export function Assumed() {
 function PoolTable({ idle, step }: { idle: IdleSplit; step: number }) {
   const causes = Object.keys(idle.idle_ns).filter((cause) => (idle.idle_ns[cause] ?? 0) > 0);
   const columns: Column<PoolIdle>[] = [
-    {
-      id: "pool",
-      title: "Pool",
-      value: (row) => row.pool,
-      render: (row) => (
+    textCell(
+      "Pool",
+      (row) => row.pool,
+      (row) => (
         <a href={link("sessions", "", { f: `${term("pool", row.pool)} step:${step}` })}>
           {visible(row.pool) || "no pool"}
         </a>
       ),
-    },
+    ),
     numberCell("Slots", (row) => row.capacity),
     part("Busy", (row) => row.busy_ns),
     ...causes.map((cause) => part(idleShare(cause, 0).label, (row) => row.idle_ns[cause] ?? 0)),

@@ -5,7 +5,7 @@ import { term } from "../../model/term";
 import type { Asked } from "../../state/answer";
 import { link } from "../../state/route";
 import { Badge, Outcome, Text } from "../../views/bits";
-import { countCell, numberCell, shareCell, slotCell } from "../../views/cells";
+import { countCell, numberCell, shareCell, slotCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
 
@@ -45,27 +45,25 @@ export function WastePanel({ asked, step }: { asked: Asked<StepAnswer>; step: nu
 
 function wasteColumns(step: number): Column<WasteRow>[] {
   return [
-    {
-      id: "outcome",
-      title: "Outcome",
-      value: (row) => row.outcome,
-      render: (row) => (
+    textCell(
+      "Outcome",
+      (row) => row.outcome,
+      (row) => (
         <a href={link("sessions", "", { f: filterOf(row, step) })}>
           <Outcome outcome={row.outcome} />
         </a>
       ),
-    },
-    {
-      id: "reason",
-      title: "Reason",
-      value: (row) => row.reason,
-      render: (row) => (
+    ),
+    textCell(
+      "Reason",
+      (row) => row.reason,
+      (row) => (
         <span>
           <Text text={row.reason} max={36} />{" "}
           {row.is_earlier_attempt && <Badge title="Tried again">earlier try</Badge>}
         </span>
       ),
-    },
+    ),
     numberCell("n", (row) => row.count),
     countCell("Tokens", (row) => row.tokens),
     slotCell("Slot time", (row) => row.slot_ns),

@@ -1,10 +1,10 @@
 /** The steps, one a row: how long, how unusual, and why in a few words. */
 import type { StepLine, Steps } from "../../model/answers";
-import { change, count, duration, percent, visible } from "../../model/format";
+import { change, count, visible } from "../../model/format";
 import type { Asked } from "../../state/answer";
 import { link, navigate, param, setParams } from "../../state/route";
 import { Badge, Text } from "../../views/bits";
-import { numberCell } from "../../views/cells";
+import { cell, durationCell, numberCell, shareCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
 
@@ -46,103 +46,70 @@ function short(row: StepLine): { rule: string; sentence: string } {
   return { rule: "", sentence: row.verdict.closing ?? "" };
 }
 
-function share(
-  id: string,
-  title: string,
-  value: (row: StepLine) => number,
-  hint: string,
-): Column<StepLine> {
-  return { id, title, value, render: (row) => percent(value(row)), align: "right", hint };
-}
-
 const COLUMNS: readonly Column<StepLine>[] = [
-  {
-    id: "step",
-    title: "Step",
-    value: (row) => row.summary.step,
-    render: ({ summary }) => (
+  textCell(
+    "Step",
+    (row) => row.summary.step,
+    ({ summary }) => (
       <span class="nowrap">
         <a href={link("step", summary.step ?? "")}>{summary.step}</a>{" "}
         {summary.is_open && <Badge tone="warn">running</Badge>}
       </span>
     ),
-  },
-  {
-    id: "wall",
-    title: "Wall",
-    value: (row) => row.summary.wall_ns,
-    render: (row) => duration(row.summary.wall_ns),
-    align: "right",
-  },
-  {
-    id: "change",
-    title: "Change",
-    value: (row) => row.change,
-    render: (row) => (
+  ),
+  durationCell("Wall", (row) => row.summary.wall_ns),
+  cell(
+    "Change",
+    (row) => row.change,
+    (row) => (
       <span class={(row.change ?? 0) >= 0.1 ? "bad nowrap" : "nowrap"}>{change(row.change)}</span>
     ),
-    align: "right",
-    hint: "Against the median of the previous ten",
-  },
-  {
-    id: "verdict",
-    title: "Verdict",
-    value: (row) => short(row).sentence,
-    render: (row) => (
+    "Against the median of the previous ten",
+  ),
+  textCell(
+    "Verdict",
+    (row) => short(row).sentence,
+    (row) => (
       <span>
         {short(row).rule && <Badge>{short(row).rule}</Badge>}{" "}
         <Text text={short(row).sentence} max={90} />
       </span>
     ),
-  },
-  {
-    id: "outcomes",
-    title: "Outcomes",
-    value: (row) => row.summary.sessions,
-    render: ({ summary }) => (
+  ),
+  textCell(
+    "Outcomes",
+    (row) => row.summary.sessions,
+    ({ summary }) => (
       <span title={outcomes(summary.outcomes)}>
         {summary.outcomes["accepted"] ?? 0} of {summary.sessions}
         {wrong(summary.outcomes) > 0 && <span class="dim">, {wrong(summary.outcomes)} failed</span>}
       </span>
     ),
-    hint: "Accepted of all; hover for each",
-  },
-  {
-    id: "tail",
-    title: "Tail",
-    value: (row) => row.summary.tail_wall_ns,
-    render: (row) => duration(row.summary.tail_wall_ns),
-    align: "right",
-    hint: "After 95 % of the sessions had ended",
-  },
-  share(
-    "wait",
+    "Accepted of all; hover for each",
+  ),
+  durationCell("Tail", (row) => row.summary.tail_wall_ns, "After 95 % of the sessions had ended"),
+  shareCell(
     "Trainer waits",
     ({ summary }) => summary.trainer_wait_ns / (summary.wall_ns || 1),
     "Of the wall",
   ),
-  share(
-    "waste",
+  shareCell(
     "Waste",
     ({ summary }) => summary.waste_share,
     "Of the slot time of sessions that are over",
   ),
-  {
-    id: "lag",
-    title: "Lag p50 / max",
-    value: (row) => row.summary.lag_max,
-    render: ({ summary }) =>
+  cell(
+    "Lag p50 / max",
+    (row) => row.summary.lag_max,
+    ({ summary }) =>
       summary.lag_max === null ? "–" : `${summary.lag_p50 ?? "–"} / ${summary.lag_max}`,
-    align: "right",
-    hint: "Versions at consume",
-  },
-  {
-    id: "tokens",
-    title: "Tokens/s",
-    value: (row) => row.summary.tokens_per_s,
-    render: (row) => count(Math.round(row.summary.tokens_per_s)),
-    align: "right",
-  },
+    "Versions at consume",
+  ),
+  cell(
+    "Tokens/s",
+    (row) => row.summary.tokens_per_s,
+    (row) => count(Math.round(row.summary.tokens_per_s)),
+  ),
   numberCell("Reward", (row) => row.summary.mean_reward),
 ];
 

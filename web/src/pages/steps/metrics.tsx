@@ -2,7 +2,7 @@
 import type { Series, Steps, StepSummary } from "../../model/answers";
 import { number, percent, visible } from "../../model/format";
 import { tickLabel } from "../../model/logscale";
-import { OTHER_NAMES } from "../../model/palette";
+import { lineColour } from "../../model/palette";
 import { type Asked, useAnswer } from "../../state/answer";
 import { link, navigate, param, setParams } from "../../state/route";
 import { Chart } from "../../views/chart";
@@ -102,7 +102,7 @@ function MetricChart({ name }: { name: string }) {
             xs={data.positions}
             series={data.lines.map((line, i) => ({
               label: labelOf(line),
-              colour: i === 0 ? "--accent" : `--name-${(i - 1) % OTHER_NAMES}`,
+              colour: lineColour(i),
               values: line.values,
             }))}
             xTitle="step"
