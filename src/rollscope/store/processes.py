@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from rollscope.config import Settings
 from rollscope.store.hostclocks import ProcessClock, RunClocks
 from rollscope.store.intake import Intake
 from rollscope.store.ledger import Ledger
@@ -95,8 +96,9 @@ def _title(ledger: Ledger) -> str:
     if header.rank is not None:
         return f"{header.role} {header.rank}"
     place = f"{header.host}:{header.pid}"
-    actor = header.actor_name or header.actor
-    return f"{actor} ({place})" if actor else place
+    role = "" if header.role == Settings.role.default else header.role
+    known_as = header.actor_name or header.actor or role
+    return f"{known_as} ({place})" if known_as else place
 
 
 def _status(intake: Intake, ledger: Ledger, now_ns: int, offset_ns: int) -> str:

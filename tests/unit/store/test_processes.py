@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     [
         ({"rank": 3, "role": "rollout", "actor": "Worker"}, "rollout 3"),
         ({}, "{host}:{pid}"),
-        ({"actor": "Worker"}, "Worker ({host}:{pid})"),
+        ({"role": "receiver"}, "receiver ({host}:{pid})"),
+        ({"role": "rollout", "actor": "Worker"}, "Worker ({host}:{pid})"),
         ({"actor": "Worker", "actor_name": "reward-0"}, "reward-0 ({host}:{pid})"),
     ],
 )
