@@ -36,7 +36,8 @@ _REST: Final = 2
 """After taking in what was added, nothing is taken in for so many times as long as it took."""
 _MOST_REST_S: Final = 0.5
 _EVERY_OVER_S: Final = 2.0
-"""Runs that are over seldom change, though one may be gone on with."""
+"""Runs that are over seldom change, though one may be gone on with or shipped late. What is added
+to one is taken in as soon as a look at the sizes of its logs finds that no more comes."""
 _LOOKED_AT_S: Final = 10.0
 """How long a run counts as looked at after a question."""
 
@@ -84,6 +85,9 @@ class OpenRun:
         self._tell = tell
         self._threads = threads
         self._refreshed_s = 0.0
+        self._looked_s = 0.0
+        self._taken_bytes = 0
+        self._seen_bytes = 0
         self._rest_s = 0.0
         self._is_closed = False
         self._still = threading.Lock()
@@ -173,9 +177,11 @@ class OpenRun:
             return
         with store:
             self.read_share = None
-            self.store.set_result(store)
-            self._refreshed_s = time.monotonic()
+            self._refreshed_s = self._looked_s = time.monotonic()
+            self._taken_bytes = self._seen_bytes = store.sealer.intake.total_bytes()[0]
             headway = Headway(self.name, store, first_seq())
+            self.progress = headway.progress  # known to whoever waits for the store
+            self.store.set_result(store)
             self._publish(headway.progress)
             try:
                 while (job := self._next(store, headway)) is not None:
@@ -203,12 +209,23 @@ class OpenRun:
             try:
                 return self._jobs.get(timeout=self._due_in_s())
             except queue.Empty:
-                self._refresh(store, headway)
+                self._looked_s = time.monotonic()
+                if self._is_due() or self._has_grown(store):
+                    self._refresh(store, headway)
 
     def _due_in_s(self) -> float | None:
         if not self.watchers and time.monotonic() - self.asked_s > _LOOKED_AT_S:
             return None
-        return max(self._refreshed_s + self._every_s() - time.monotonic(), 0.0)
+        every_s = min(self._every_s(), max(_EVERY_S, self._rest_s))
+        return max(self._looked_s + every_s - time.monotonic(), 0.0)
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._refreshed_s >= self._every_s()
+
+    def _has_grown(self, store: RunStore) -> bool:
+        """Say whether something was added to the logs, and nothing more since the last look."""
+        before, self._seen_bytes = self._seen_bytes, store.sealer.intake.total_bytes()[1]
+        return before == self._seen_bytes != self._taken_bytes
 
     def _every_s(self) -> float:
         is_over = self.progress is not None and not self.progress.is_alive
@@ -218,11 +235,12 @@ class OpenRun:
         """Take in what was added, unless somebody needs the store to stand still."""
         began_s = time.monotonic()
         if self._still.acquire(blocking=False):
+            self._taken_bytes = self._seen_bytes = store.sealer.intake.total_bytes()[1]
             try:
                 self._take_in(store, headway)
             finally:
                 self._still.release()
-        self._refreshed_s = time.monotonic()
+        self._refreshed_s = self._looked_s = time.monotonic()
         self._rest_s = min(_REST * (self._refreshed_s - began_s), _MOST_REST_S)
 
     def _take_in(self, store: RunStore, headway: Headway) -> None:
@@ -245,8 +263,12 @@ class OpenRun:
         future, work, limit_s = job
         if not future.set_running_or_notify_cancel():
             return
-        if time.monotonic() - self._refreshed_s > self._every_s():
-            self._refresh(store, headway)
+        try:
+            if self._is_due():
+                self._refresh(store, headway)
+        except Exception as error:
+            future.set_exception(error)
+            raise
         is_over = threading.Event()
 
         def stop() -> None:

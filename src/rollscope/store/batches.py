@@ -102,7 +102,7 @@ class BatchFollower:
             batches = [batch for body in scan.bodies if (batch := self._decode(body))]
         yield from batches
 
-    def _decode(self, body: bytes | memoryview) -> Batch | None:
+    def _decode(self, body: bytes) -> Batch | None:
         try:
             return decode_batch(body)
         except UnknownSchema as error:

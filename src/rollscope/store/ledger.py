@@ -356,8 +356,8 @@ class Ledger:
         names, texts = rows.names, self._paths.paths
         places = np.nonzero(fresh)[0]
         at = starts[places]
-        columns = (places, at, rows.what[at], rows.name[at], rows.span_id[at], rows.parent_id[at])
-        columns += (rows.start_ns[at], rows.scope[at], paths, above)
+        told = (rows.what, rows.name, rows.span_id, rows.parent_id, rows.start_ns, rows.scope)
+        columns = (places, at, *(column[at] for column in told), paths, above)
         for place, row, what, name, span_id, parent_id, start_ns, scope, path, parent_path in zip(
             *(column.tolist() for column in columns), strict=True
         ):

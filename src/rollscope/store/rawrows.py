@@ -219,7 +219,9 @@ def find_rows(ids: Ids, wanted: Ids) -> Indices:
         table = np.full(extent + 1, -1, np.int32)
         table[(ids - low).view(np.int64)] = np.arange(len(ids), dtype=np.int32)
         # What is below the lowest wraps around, so that all that is outside finds the last entry.
-        return table[np.minimum(wanted - low, np.uint64(extent)).view(np.int64)]
+        places = np.minimum(wanted - low, np.uint64(extent)).view(np.int64)
+        rows: Indices = table[places]
+        return rows
     order = np.argsort(ids, kind="stable")
     ordered = ids[order]
     places = np.minimum(np.searchsorted(ordered, wanted), len(ids) - 1)

@@ -1,6 +1,5 @@
 """Following a run and sealing what is final, beside any number of readers that do the same."""
 
-import gc
 import hashlib
 import os
 import time
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from rollscope.store.clocklinks import ClockLinks, keep_links
 from rollscope.store.clocks import ClockBounds, bound_clocks, find_links
+from rollscope.store.collecting import no_cycles
 from rollscope.store.hostclocks import RunClocks, estimate_clocks
 from rollscope.store.intake import Intake, IntakeState
 from rollscope.store.manifest import Manifest, Shelf
@@ -323,13 +323,10 @@ class Sealer:
 def _quick_memory() -> Iterator[None]:
     """Spare memory's costs: Arrow keeps what it frees, and nobody looks for cycles in rows."""
     before = pa.default_memory_pool()
-    collects = gc.isenabled()
     with suppress(NotImplementedError):  # not in every build
         pa.set_memory_pool(pa.jemalloc_memory_pool())
-    gc.disable()
     try:
-        yield
+        with no_cycles():
+            yield
     finally:
         pa.set_memory_pool(before)
-        if collects:
-            gc.enable()

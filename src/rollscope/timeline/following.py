@@ -21,8 +21,11 @@ __all__ = ["Follower"]
 _TOLERANCE_NS: Final = 5_000_000
 """How far the estimate of a clock may wander before everything is placed anew."""
 _UNMOVED: Final = Correction.constant(0)
+_FEW_NEW: Final = 20_000
+_NEW_SHARE: Final = 8
 _MOST_NEW: Final = 200_000
-"""New rows beyond which building anew is quicker than to place them one by one."""
+"""To place new rows one by one is quicker than to build anew if they are few, or less than this
+part of those there are; and never more than so many."""
 
 
 _News = tuple[int, Placed, int, bool]
@@ -132,13 +135,17 @@ class Follower:
         if (
             sealer.intake is not self._intake
             or sealer.manifest.removed_rows != self._removed
-            or not 0 <= new <= min(tail.num_rows, _MOST_NEW)
+            or not 0 <= new <= min(tail.num_rows, self._most_new)
             or self._clocks_have_moved()
             or self._verdicts_have_come(new)
         ):
             raise CannotFollow
         self._seen = total
         return tail.slice(tail.num_rows - new)
+
+    @property
+    def _most_new(self) -> int:
+        return min(max(_FEW_NEW, self._seen // _NEW_SHARE), _MOST_NEW)
 
     def _clocks_have_moved(self) -> bool:
         before, now = self._reader.moved, self._store.clocks.corrections

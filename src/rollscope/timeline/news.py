@@ -56,16 +56,12 @@ class FactRows:
     """What a table of spans says of the sessions they belong to."""
 
     def __init__(self, table: pa.Table) -> None:
-        self._table = table
+        names = ("process", "replica", "task_key", "sample", "attempt", "outcome")
+        self._columns = [table[name].combine_chunks() for name in names]
 
     def at(self, place: int) -> SessionFacts:
         """Give what the span at a place says."""
-        row = self._table.slice(place, 1).to_pylist()[0]
-        return SessionFacts(
-            row["process"],
-            row["replica"],
-            row["task_key"],
-            row["sample"],
-            row["attempt"] or 0,
-            row["outcome"],
+        process, replica, key, sample, attempt, outcome = (
+            column[place].as_py() for column in self._columns
         )
+        return SessionFacts(process, replica, key, sample, attempt or 0, outcome)

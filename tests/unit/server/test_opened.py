@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -17,6 +18,7 @@ from rollscope.testing.shape import RunShape
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from rollscope.server.progress import RunProgress
     from rollscope.store.embedded import RunStore
 
 T = TypeVar("T")
@@ -29,9 +31,13 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def with_run(path: Path, visit: Callable[[OpenRun], Awaitable[T]]) -> T:
+def with_run(
+    path: Path,
+    visit: Callable[[OpenRun], Awaitable[T]],
+    tell: Callable[[RunProgress], None] = lambda _: None,
+) -> T:
     async def scenario() -> T:
-        run = OpenRun("first", path, lambda _: None, threads=1)
+        run = OpenRun("first", path, tell, threads=1)
         try:
             return await visit(run)
         finally:
@@ -92,6 +98,22 @@ def test_who_asks_a_run_that_was_closed_is_told_to_ask_again(path: Path) -> None
     assert with_run(path, visit) == 503
 
 
+def test_a_fault_while_following_is_told_to_who_asks_just_then(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise ZeroDivisionError
+
+    async def visit(run: OpenRun) -> None:
+        await run.ask(count)
+        monkeypatch.setattr("rollscope.server.progress.Headway.look", fail)
+        monkeypatch.setattr("rollscope.server.opened.OpenRun._is_due", lambda _: True)
+        await run.ask(count, limit_s=5)
+
+    with pytest.raises(ZeroDivisionError):
+        with_run(path, visit)
+
+
 def test_a_fault_while_following_is_told_and_does_not_hang_anybody(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,3 +165,28 @@ def test_a_timeline_of_a_run_that_was_closed_is_refused_at_once(path: Path) -> N
         return caught.value.status
 
     assert with_run(path, visit) == 503
+
+
+def test_what_is_shipped_to_a_run_that_is_over_is_taken_in_when_no_more_comes(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollscope.server.opened._EVERY_OVER_S", 3600.0)
+    run = tmp_path / "shipped"
+    first, *others = sorted((path / "log").glob("*.rsl"))
+    (run / "log").mkdir(parents=True)
+    shutil.copy(first, run / "log")
+
+    told = threading.Event()
+
+    async def visit(opened: OpenRun) -> tuple[int, int]:
+        before = await opened.ask(count)
+        assert opened.moment()[1] is False
+        opened.watchers = 1
+        told.clear()
+        for log in others:
+            shutil.copy(log, run / "log")
+        assert await asyncio.to_thread(told.wait, 30)
+        return before, await opened.ask(count)
+
+    before, after = with_run(run, visit, lambda _: told.set())
+    assert after > before

@@ -114,3 +114,9 @@ def test_rows_are_found_among_close_and_scattered_ids(ids: list[int]) -> None:
     wanted = [*ids, 7, 0, 2**64 - 2]
     found = find_rows(np.array(ids, np.uint64), np.array(wanted, np.uint64))
     assert found.tolist() == [ids.index(i) if i in ids else -1 for i in wanted]
+
+
+def test_ids_outside_of_the_table_are_not_found() -> None:
+    ids = np.array([2**63 + 5, 2**63 + 2], np.uint64)
+    wanted = np.array([0, 1, 2**63 + 1, 2**63 + 2, 2**63 + 3, 2**63 + 6, 2**64 - 1], np.uint64)
+    assert find_rows(ids, wanted).tolist() == [-1, -1, -1, 1, -1, -1, -1]
