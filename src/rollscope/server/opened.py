@@ -36,8 +36,8 @@ _REST: Final = 2
 """After taking in what was added, nothing is taken in for so many times as long as it took."""
 _MOST_REST_S: Final = 0.5
 _EVERY_OVER_S: Final = 2.0
-"""Runs that are over seldom change, though one may be gone on with or shipped late. What is added
-to one is taken in as soon as a look at the sizes of its logs finds that no more comes."""
+"""Runs that are over seldom change, though one may be gone on with or shipped late; so only the
+sizes of their logs are looked at more often."""
 _LOOKED_AT_S: Final = 10.0
 """How long a run counts as looked at after a question."""
 
@@ -87,7 +87,6 @@ class OpenRun:
         self._refreshed_s = 0.0
         self._looked_s = 0.0
         self._taken_bytes = 0
-        self._seen_bytes = 0
         self._rest_s = 0.0
         self._is_closed = False
         self._still = threading.Lock()
@@ -178,7 +177,7 @@ class OpenRun:
         with store:
             self.read_share = None
             self._refreshed_s = self._looked_s = time.monotonic()
-            self._taken_bytes = self._seen_bytes = store.sealer.intake.total_bytes()[0]
+            self._taken_bytes = store.sealer.intake.total_bytes()[0]
             headway = Headway(self.name, store, first_seq())
             self.progress = headway.progress  # known to whoever waits for the store
             self.store.set_result(store)
@@ -223,9 +222,8 @@ class OpenRun:
         return time.monotonic() - self._refreshed_s >= self._every_s()
 
     def _has_grown(self, store: RunStore) -> bool:
-        """Say whether something was added to the logs, and nothing more since the last look."""
-        before, self._seen_bytes = self._seen_bytes, store.sealer.intake.total_bytes()[1]
-        return before == self._seen_bytes != self._taken_bytes
+        """Say whether something was added to the logs."""
+        return store.sealer.intake.total_bytes()[1] != self._taken_bytes
 
     def _every_s(self) -> float:
         is_over = self.progress is not None and not self.progress.is_alive
@@ -235,7 +233,7 @@ class OpenRun:
         """Take in what was added, unless somebody needs the store to stand still."""
         began_s = time.monotonic()
         if self._still.acquire(blocking=False):
-            self._taken_bytes = self._seen_bytes = store.sealer.intake.total_bytes()[1]
+            self._taken_bytes = store.sealer.intake.total_bytes()[1]
             try:
                 self._take_in(store, headway)
             finally:

@@ -167,7 +167,7 @@ def test_a_timeline_of_a_run_that_was_closed_is_refused_at_once(path: Path) -> N
     assert with_run(path, visit) == 503
 
 
-def test_what_is_shipped_to_a_run_that_is_over_is_taken_in_when_no_more_comes(
+def test_what_is_shipped_to_a_run_that_is_over_is_taken_in_soon(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rollscope.server.opened._EVERY_OVER_S", 3600.0)
