@@ -84,6 +84,9 @@ def _judge_calls(result: Result) -> list[Row]:
     for title, calls in others.items():
         rows.append(Row(f"... {title}: the same", longest(calls, _OURS), "ms"))
     for title, calls in {"over HTTP": ours, **others}.items():
+        many = sum(each.count for each in calls)
+        blocked = sum(each.blocked_count for each in calls) / many * 1e6 if many else 0.0
+        rows.append(Row(f"... {title}: blocked over 1 ms, of a million", blocked))
         rows.append(Row(f"... {title}: blocked", longest(calls, "blocked_ms"), "ms"))
         rows.append(Row(f"... {title}: wall clock", longest(calls, "wall_ms"), "ms"))
     return rows

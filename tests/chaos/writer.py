@@ -40,10 +40,13 @@ _DELIVERY_S: Final = 20.0
 _LEFT_ALONE_NS: Final = 1_000_000
 """A call that waited for a core for less was left alone by the machine."""
 
+_MUCH_NS: Final = 1_000_000
+
 
 class Calls(msgspec.Struct):
-    """The longest of each, over all calls, in milliseconds."""
+    """How many calls there were, and the longest of each in milliseconds."""
 
+    count: int = 0
     wall_ms: float = 0.0
     blocked_ms: float = 0.0
     """Neither on a core nor waiting for one."""
@@ -52,6 +55,8 @@ class Calls(msgspec.Struct):
     its core loses that right too, in a while, and whoever waits for a core while holding it makes
     all others wait. So calls are left out that waited for a core themselves, and from the rest is
     taken what other threads of the process waited for one."""
+    blocked_count: int = 0
+    """How many calls were blocked for more than a millisecond."""
 
 
 class Written(msgspec.Struct):
@@ -89,6 +94,8 @@ class Stopwatch:
         cpu = time.thread_time_ns() - cpu
         waited = self._waited_ns() - waited
         blocked = max(wall - waited - cpu, 0)
+        self.calls.count += 1
+        self.calls.blocked_count += blocked > _MUCH_NS
         self.calls.wall_ms = max(self.calls.wall_ms, wall / 1e6)
         self.calls.blocked_ms = max(self.calls.blocked_ms, blocked / 1e6)
         if waited < _LEFT_ALONE_NS:
