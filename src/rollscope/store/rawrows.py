@@ -15,6 +15,7 @@ from rollscope.model.batch import Batch, SpanColumns
 from rollscope.model.clockline import ClockLine, ClockMap
 from rollscope.model.kinds import EVENT_CODE, Outcome
 from rollscope.model.scope import ScopeRow
+from rollscope.model.undecodable import UNDECODABLE
 
 __all__ = ["RawRows", "find_rows", "ids_of", "read_attrs", "wall_times"]
 
@@ -36,7 +37,7 @@ def read_attrs(raws: Sequence[msgspec.Raw | bytes]) -> list[dict[str, Any]]:
     """
     try:
         return _maps.decode(b"\xdd" + len(raws).to_bytes(4) + b"".join(raws))
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         raise FrameError(f"a frame holds attributes that cannot be read: {error}") from None
 
 
@@ -163,7 +164,7 @@ def _check_scopes(scopes: list[ScopeRow]) -> None:
 def _split_attrs(columns: SpanColumns, size: int) -> Sequence[msgspec.Raw | bytes]:
     try:
         raws: list[msgspec.Raw] | None = _raw_list.decode(columns.attrs)
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         raise FrameError(f"a frame holds attributes that cannot be read: {error}") from None
     if raws is None:
         return [_EMPTY_MAP] * size

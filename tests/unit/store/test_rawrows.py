@@ -120,3 +120,16 @@ def test_ids_outside_of_the_table_are_not_found() -> None:
     ids = np.array([2**63 + 5, 2**63 + 2], np.uint64)
     wanted = np.array([0, 1, 2**63 + 1, 2**63 + 2, 2**63 + 3, 2**63 + 6, 2**64 - 1], np.uint64)
     assert find_rows(ids, wanted).tolist() == [-1, -1, -1, 1, -1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        pytest.param(b"\x81\xa1\xff\x01", id="no UTF-8"),
+        pytest.param(b"\x81\xa1a" + b"\x91" * 100_000 + b"\x01", id="deep"),
+        pytest.param(b"\x01", id="no map"),
+    ],
+)
+def test_attributes_that_cannot_be_read_are_damage(attrs: bytes) -> None:
+    with pytest.raises(FrameError, match="cannot be read"):
+        read_attrs([attrs])

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollscope.errors import CommandError
+from rollscope.model.undecodable import UNDECODABLE
 from rollscope.store.intake import IntakeState
 
 __all__ = ["Position", "SeriesState"]
@@ -83,7 +84,7 @@ class Position:
             raise CommandError(f"{path} holds no position of an export; give --state another file")
         try:
             kept = _decoder.decode(data[start:end])
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             raise CommandError(f"{path} cannot be read ({error}); give --state another") from None
         if (kept.run, kept.to) != (self._run, self._to):
             raise CommandError(
