@@ -84,7 +84,9 @@ class TopApp(App[Exception | None]):
         self.post_message(self.Told(report))
 
     def on_top_app_told(self, told: Told) -> None:
-        """Show what the thread has found."""
+        """Show what the thread has found, unless the screens are being taken down."""
+        if not self.is_running:
+            return
         match told.report:
             case Fault(error):
                 self.exit(error)

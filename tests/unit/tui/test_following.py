@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import shutil
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,9 @@ import pytest
 
 import rollscope as rs
 from rollscope.answers import questions
+from rollscope.tui.app import TopApp
+from rollscope.tui.pages.steps import StepsPage
+from rollscope.tui.reader import Opening
 from tests.unit.tui.driving import drive, top
 
 if TYPE_CHECKING:
@@ -74,6 +78,22 @@ def test_quitting_lets_go_of_the_run(live: Path) -> None:
             await driver.press("q")
         assert driver.app.return_value is None
         assert not driver.app._reader._thread.is_alive()
+
+    drive(story())
+
+
+def test_what_is_found_while_the_app_goes_down_is_let_go(
+    over: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def tell_late(page: StepsPage) -> None:
+        page.app.post_message(TopApp.Told(Opening(0.5)))
+        await asyncio.sleep(0.05)  # the parts of the page are gone, it is not
+
+    monkeypatch.setattr(StepsPage, "on_unmount", tell_late, raising=False)
+
+    async def story() -> None:
+        async with top(over) as driver:
+            await driver.see("Step 3 took")
 
     drive(story())
 
