@@ -20,7 +20,7 @@ help: ## List the tasks
 
 setup: $(VENV)/.ready-dev ## Make .venv with everything needed to work on Rollscope
 
-test: $(VENV)/.ready-web $(VENV)/.ready-browser ## Run every check and test; does its own set-up
+test: $(VENV)/.ready-web $(VENV)/.ready-programs ## Run every check and test; does its own set-up
 	@$(MAKE) --no-print-directory --jobs=$(WORKERS) --output-sync=target checks
 	@$(PYTEST)
 
@@ -89,5 +89,5 @@ $(VENV)/.ready-web: web/package-lock.json $(VENV)/.ready-dev
 	@$(NPM) ci --silent
 	@touch $@
 
-$(VENV)/.ready-browser: scripts/setup-browser $(VENV)/.ready-dev
-	@scripts/setup-browser $@
+$(VENV)/.ready-programs: scripts/setup-programs $(VENV)/.ready-dev
+	@scripts/setup-programs $@
