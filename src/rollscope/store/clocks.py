@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rollscope.store.openspan import CAUSE_COLUMNS
 from rollscope.store.rawrows import Ids, Indices, find_rows
 
 __all__ = ["ClockBounds", "Links", "Offset", "bound_clocks", "estimate_offsets", "find_links"]
@@ -51,12 +52,12 @@ def find_links(
     """Find links in rows that came in together; causes and effects usually do.
 
     Args:
-        spans: Rows of `spans`. Those whose `parent_path` is empty though they have a parent were
-            caused by another process.
+        spans: Rows of `spans`, with `CAUSE_COLUMNS` at least. Those whose `parent_path` is empty
+            though they have a parent were caused by another process.
         facts: Rows of `facts`.
         host_of: The host of each process.
     """
-    tables = [table.select(_COLUMNS) for table in spans if table.num_rows]
+    tables = [table.select(CAUSE_COLUMNS) for table in spans if table.num_rows]
     if not tables or len(set(host_of.values())) < 2:
         return
     children = _rows([_caused_elsewhere(table) for table in tables])
@@ -91,15 +92,20 @@ def bound_clocks(bounds: ClockBounds, links: Links, host_of: Mapping[int, str]) 
         _merge_bound(bounds, host_of.get(after, ""), host_of.get(before, ""), bound)
 
 
-_COLUMNS: Final = ["span_id", "parent_id", "process", "start_ns", "end_ns", "parent_path"]
 _Columns = dict[str, Any]
 """Columns as numpy arrays."""
 
 
 def _caused_elsewhere(table: pa.Table) -> pa.Table:
-    paths = table["parent_path"].cast(pa.string())
-    elsewhere = pc.and_(pc.is_valid(table["parent_id"]), pc.equal(paths, ""))
+    elsewhere = pc.and_(pc.is_valid(table["parent_id"]), _is_empty(table["parent_path"]))
     return table.filter(elsewhere).slice(0, _MOST_LINKS).drop_columns(["parent_path"])
+
+
+def _is_empty(words: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Say which words are empty, looking for that one word and not at each row's."""
+    return pa.chunked_array(
+        [pc.equal(chunk.indices, chunk.dictionary.index("")) for chunk in words.chunks], pa.bool_()
+    )
 
 
 def _consumptions(facts: pa.Table) -> pa.Table:
@@ -119,9 +125,7 @@ class _Known:
 
     def __init__(self, tables: list[pa.Table], wanted: Ids) -> None:
         kept = [
-            table.drop_columns(["parent_path"]).filter(
-                pa.array(_is_among(table["span_id"].to_numpy(), wanted))
-            )
+            table.drop_columns(["parent_path"]).take(_rows_of(table["span_id"].to_numpy(), wanted))
             for table in tables
         ]
         self.rows = _rows(kept)
@@ -131,13 +135,12 @@ class _Known:
         return find_rows(self.rows["span_id"], ids)
 
 
-def _is_among(ids: Ids, wanted: Ids) -> npt.NDArray[np.bool_]:
-    """Look many ids up among few, which are sorted."""
-    if not len(wanted):
-        return np.zeros(len(ids), bool)
-    at = np.minimum(np.searchsorted(wanted, ids), len(wanted) - 1)
-    found: npt.NDArray[np.bool_] = wanted[at] == ids
-    return found
+def _rows_of(ids: Ids, wanted: Ids) -> Indices:
+    """Find few ids, which are sorted, among many, which are those of a process or of some."""
+    low = np.searchsorted(wanted, ids.min())
+    found = find_rows(ids, wanted[low : np.searchsorted(wanted, ids.max(), side="right")])
+    rows: Indices = np.sort(found[found >= 0])
+    return rows
 
 
 def _merge_bound(bounds: ClockBounds, later: str, earlier: str, least: int) -> None:

@@ -103,8 +103,9 @@ class Finished(msgspec.Struct):
             "attrs": json_column(attrs).take(repeated),
         }
         columns |= _field_columns(rows, self.ended, order)
-        scoped = _scope_columns(rows.scopes)
-        taken = pa.array(rows.scope[ended])
+        own, places = number_densely(rows.scope[ended], len(rows.scopes))
+        scoped = _scope_columns([rows.scopes[place] for place in own.tolist()])
+        taken = pa.array(places)
         columns |= {name: column.take(taken) for name, column in scoped.items()}
         promoted = read_columns(attrs, PROMOTED, SPANS)
         own_family = promoted.pop("family")
@@ -148,16 +149,20 @@ def _field_columns(
 
 def _scope_columns(scopes: list[ScopeRow]) -> dict[str, pa.Array]:
     traces, steps, keys, groups, sessions, samples = zip(*scopes, strict=True)
-    families: dict[str | None, str | None] = {}
-    for key in keys:
-        if key not in families:
-            families[key] = family_of(key)
+    tasks = pa.array(keys, pa.string()).dictionary_encode()
+    families = pa.array(map(family_of, tasks.dictionary.to_pylist()), pa.string())
+    known = families.dictionary_encode()
     return {
-        "trace_id": pa.array(traces, pa.binary(16)),
+        # Each is of 16 bytes, which was seen to when the batch was taken.
+        "trace_id": pa.Array.from_buffers(
+            pa.binary(16), len(traces), [None, pa.py_buffer(b"".join(traces))]
+        ),
         "session_id": pa.array(sessions, pa.uint64()),
         "step": _numbers(steps),
-        "task_key": pa.array(keys, pa.string()).dictionary_encode(),
-        "family": pa.array([families[key] for key in keys], pa.string()).dictionary_encode(),
+        "task_key": tasks,
+        "family": pa.DictionaryArray.from_arrays(
+            known.indices.take(tasks.indices), known.dictionary
+        ),
         "sample": _numbers(samples),
         "group_key": pa.array(groups, pa.string()).dictionary_encode(),
     }
@@ -218,7 +223,9 @@ def fact_table(process: int, batches: Sequence[Batch], clock: ClockMap) -> pa.Ta
 def metric_table(process: int, batches: Sequence[Batch], clock: ClockMap) -> pa.Table | None:
     """Give samples of metrics as rows of the table `metrics`."""
     timed = [
-        (clock.wall_at(batch.mono_ns), metric) for batch in batches for metric in batch.metrics
+        (clock.wall_at(metric.mono_ns or batch.mono_ns), metric)
+        for batch in batches
+        for metric in batch.metrics
     ]
     if not timed:
         return None
@@ -234,6 +241,7 @@ def metric_table(process: int, batches: Sequence[Batch], clock: ClockMap) -> pa.
         "min": [metric.min for metric in metrics],
         "max": [metric.max for metric in metrics],
         "buckets": json_column([metric.buckets for metric in metrics]),
+        "step": _numbers([metric.step for metric in metrics]),
     }
     return pa.table(columns, schema=METRICS)
 

@@ -364,3 +364,13 @@ class Intake:
         if not tables:
             return empty_table("spans")
         return pa.concat_tables(tables).unify_dictionaries()
+
+    def open_causes(self) -> list[pa.Table]:
+        """Give of every span without an end what tells causes from effects."""
+        now_ns = time.time_ns()
+        tables = [
+            ledger.open_causes(is_alive=self.is_alive(ledger, now_ns))
+            for ledger in self.ledgers.values()
+            if ledger.open
+        ]
+        return [pa.concat_tables(tables)] if tables else []

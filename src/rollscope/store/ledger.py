@@ -20,7 +20,7 @@ from rollscope.model.framenumbers import FrameNumbers
 from rollscope.model.kinds import EVENT_CODE, KIND_CODES, Kind, Status
 from rollscope.store.collecting import no_cycles
 from rollscope.store.finished import Finished, event_table, fact_table, metric_table, stack_table
-from rollscope.store.openspan import Fate, OpenSpan, open_table
+from rollscope.store.openspan import Fate, OpenSpan, open_causes, open_table
 from rollscope.store.overlap import Carried, add_to, union_additions
 from rollscope.store.paths import PathTable
 from rollscope.store.rawrows import RawRows, find_rows, ids_of
@@ -457,12 +457,20 @@ class Ledger:
 
     def open_rows(self, now_ns: int, *, is_alive: bool) -> pa.Table:
         """Give the spans without an end as they look now: open, or lost with their process."""
-        spans = sorted(self.open.values(), key=lambda span: (span.start_ns, span.span_id))
+        spans = self._open_in_order()
         if is_alive:
             fates = self._fates(spans, Status.OPEN, now_ns, None)
         else:
             fates = self._fates(spans, Status.LOST, self.state.last_seen_ns, "its process died")
         return open_table(self.process, spans, fates)
+
+    def open_causes(self, *, is_alive: bool) -> pa.Table:
+        """Give of the same spans, in the same order, what tells causes from effects."""
+        end_ns = None if is_alive else self.state.last_seen_ns
+        return open_causes(self.process, self._open_in_order(), end_ns)
+
+    def _open_in_order(self) -> list[OpenSpan]:
+        return sorted(self.open.values(), key=lambda span: (span.start_ns, span.span_id))
 
 
 def _stretches(

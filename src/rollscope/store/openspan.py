@@ -1,6 +1,6 @@
 """Spans that have started and not ended: few, so kept as objects, and what becomes of them."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -12,7 +12,10 @@ from rollscope.store.attributes import PROMOTED, family_of, json_column, read_co
 from rollscope.store.rawrows import read_attrs
 from rollscope.store.schema import SPANS
 
-__all__ = ["Fate", "OpenSpan", "open_table"]
+__all__ = ["CAUSE_COLUMNS", "Fate", "OpenSpan", "open_causes", "open_table"]
+
+CAUSE_COLUMNS: Final = ["span_id", "parent_id", "process", "start_ns", "end_ns", "parent_path"]
+"""What tells causes from effects."""
 
 
 class OpenSpan(msgspec.Struct):
@@ -80,6 +83,28 @@ def open_table(process: int, spans: list[OpenSpan], fates: list[Fate]) -> pa.Tab
     merged = [mine or other for mine, other in zip(own, families, strict=True)]
     arrays["family"] = _column(merged, SPANS.field("family").type)
     return pa.table([arrays[name] for name in SPANS.names], schema=SPANS)
+
+
+def open_causes(process: int, spans: list[OpenSpan], end_ns: int | None) -> pa.Table:
+    """Give of spans without an end only what tells causes from effects: it is asked for often.
+
+    Args:
+        process: Who recorded them.
+        spans: The spans.
+        end_ns: When they are taken to have ended, if they are.
+    """
+    columns: dict[str, list[Any]] = {
+        "span_id": [span.span_id for span in spans],
+        "parent_id": [span.parent_id or None for span in spans],
+        "process": [process] * len(spans),
+        "start_ns": [span.start_ns for span in spans],
+        "end_ns": [None if end_ns is None else max(end_ns, span.start_ns) for span in spans],
+        "parent_path": [span.parent_path for span in spans],
+    }
+    types = [SPANS.field(name) for name in CAUSE_COLUMNS]
+    return pa.table(
+        [_column(columns[field.name], field.type) for field in types], schema=pa.schema(types)
+    )
 
 
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array:

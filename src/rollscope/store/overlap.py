@@ -33,6 +33,25 @@ def union_additions(parents: npt.NDArray[np.uint64], starts: Times, ends: Times)
     is_first = np.empty(size, bool)
     is_first[0] = True
     np.not_equal(group[1:], group[:-1], out=is_first[1:])
+    before = np.empty(size, np.int64)
+    before[0] = low[0]
+    before[1:] = np.where(is_first[1:], low[1:], high[:-1])
+    # Most children come one after the other; only where some do not is there more to find.
+    is_tangled = (before > low) | (high < low)
+    if is_tangled.any():
+        number = np.cumsum(is_first) - 1
+        tangled = np.zeros(int(number[-1]) + 1, bool)
+        tangled[number[is_tangled]] = True
+        rows = np.flatnonzero(tangled[number])
+        before[rows] = _reached_before(low[rows], high[rows], is_first[rows])
+    additions = np.empty(size, np.int64)
+    additions[order] = np.maximum(high - np.maximum(low, before), 0)
+    return additions
+
+
+def _reached_before(low: Times, high: Times, is_first: npt.NDArray[np.bool_]) -> Times:
+    """Give how far the earlier intervals of the same group reach; of the first, its own start."""
+    size = len(low)
     # The running maximum of the ends within each group: ranks, lifted by the group's number, so
     # that a group starts above everything before it.
     by_end = np.argsort(high, kind="stable")
@@ -40,12 +59,8 @@ def union_additions(parents: npt.NDArray[np.uint64], starts: Times, ends: Times)
     rank[by_end] = np.arange(size)
     lifted = np.maximum.accumulate(rank + np.cumsum(is_first) * size)
     reached = high[by_end[lifted % size]]
-    before = np.empty(size, np.int64)
-    before[0] = low[0]
-    before[1:] = np.where(is_first[1:], low[1:], reached[:-1])
-    additions = np.empty(size, np.int64)
-    additions[order] = np.maximum(high - np.maximum(low, before), 0)
-    return additions
+    before: Times = np.where(is_first, low, np.roll(reached, 1))
+    return before
 
 
 def add_to(covered: list[Interval], interval: Interval) -> int:

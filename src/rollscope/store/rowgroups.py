@@ -108,7 +108,7 @@ def _gather(slices: Sequence[pa.Table]) -> Iterator[list[pa.Table]]:
 
 def _cut(tables: Sequence[pa.Table], most: int) -> Iterator[pa.Table]:
     """Give rows in groups of about one size, none larger than allowed."""
-    whole = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    whole = pa.concat_tables(tables).unify_dictionaries()
     count = max(-(-whole.num_rows // most), 1)
     borders = [whole.num_rows * part // count for part in range(count + 1)]
     for low, high in itertools.pairwise(borders):
@@ -118,18 +118,19 @@ def _cut(tables: Sequence[pa.Table], most: int) -> Iterator[pa.Table]:
 def _without_unused_words(table: pa.Table) -> pa.Table:
     """Drop words that no row of the group has: a group is written with all that it is given."""
     for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            column = table.column(place).chunk(0)
-            if len(column.dictionary) > _FEW_WORDS:
-                table = table.set_column(place, field, _used(column))
+        if pa.types.is_dictionary(field.type) and table.num_rows:
+            column = table.column(place)
+            if len(column.chunk(0).dictionary) > _FEW_WORDS:
+                table = table.set_column(place, field, _used(column.combine_chunks()))
     return table
 
 
 def _used(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    indices = column.indices.fill_null(0).to_numpy()
-    is_null = column.indices.is_null().to_numpy(zero_copy_only=False)
+    has_nulls = column.null_count > 0
+    indices = (column.indices.fill_null(0) if has_nulls else column.indices).to_numpy()
+    is_null = column.is_null().to_numpy(zero_copy_only=False) if has_nulls else None
     is_used = np.zeros(len(column.dictionary), bool)
-    is_used[indices[~is_null]] = True
+    is_used[indices if is_null is None else indices[~is_null]] = True
     places = np.cumsum(is_used, dtype=np.int32) - 1
     return pa.DictionaryArray.from_arrays(
         pa.array(np.maximum(places[indices], 0), mask=is_null),

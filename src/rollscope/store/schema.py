@@ -97,6 +97,7 @@ METRICS: Final = pa.schema(
         ("min", pa.float64()),
         ("max", pa.float64()),
         ("buckets", pa.string()),
+        ("step", pa.int64()),
     ]
 )
 STACKS: Final = pa.schema(

@@ -212,7 +212,7 @@ class Sealer:
     def _bound_clocks(self) -> None:
         """Learn of the hosts' clocks from what is in memory: causes and effects, side by side."""
         self._clocks_at = time.monotonic()
-        spans = [*self.frozen["spans"], *self.tail["spans"], self.intake.open_rows()]
+        spans = [*self.frozen["spans"], *self.tail["spans"], *self.intake.open_causes()]
         host_of = self.intake.host_of
         corrections = self.clocks().read if self.intake.receivers else {}
         for links in find_links(spans, self.tail["facts"], host_of):

@@ -182,7 +182,8 @@ VIEWS: Final[dict[str, tuple[Callable[[Dialect, Corrections], str], tuple[str, .
         _instants(
             "raw_metrics",
             "r.process AS process, r.type AS type, r.name AS name, r.labels AS labels, r.value AS "
-            "value, r.count AS count, r.min AS min, r.max AS max, r.buckets AS buckets",
+            "value, r.count AS count, r.min AS min, r.max AS max, r.buckets AS buckets, r.step AS "
+            "step",
         ),
         (),
     ),

@@ -7,7 +7,7 @@ occupancy is the time of all of them by that of a pixel, at most 1, as 0 to 255,
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -15,9 +15,14 @@ import numpy.typing as npt
 
 from rollscope.timeline.columns import Times
 
-__all__ = ["Cells", "Small", "join_small", "make_cells"]
+__all__ = ["Cells", "Small", "join_cells", "join_small", "make_cells"]
 
 I64 = npt.NDArray[np.int64]
+
+_MOST_SPARSE: Final = 8
+"""How many times larger than the spans a table may be; beyond, sorting is cheaper."""
+_EXACT: Final = 2**53
+"""Below it, sums of whole numbers are exact as floats."""
 
 
 class Small(msgspec.Struct):
@@ -58,6 +63,18 @@ def join_small(parts: Sequence[Small]) -> Small:
     return _in_order(Small(*columns))
 
 
+def join_cells(parts: Sequence[Cells]) -> Cells:
+    """Give the cells of several, each of which has higher numbers than the one before."""
+    if len(parts) == 1:
+        return parts[0]
+    return Cells(
+        *(
+            np.concatenate([getattr(part, field) for part in parts])
+            for field in Cells.__struct_fields__
+        )
+    )
+
+
 def _in_order(small: Small) -> Small:
     if (small.cell[1:] >= small.cell[:-1]).all():
         return small
@@ -72,47 +89,61 @@ def make_cells(small: Small, roles: Sequence[int]) -> Cells:
         roles: The role of each name.
     """
     first = _first_of(small.cell)
-    count = np.diff(first, append=len(small.cell))
     role_of = np.array([*roles, 0], np.int64)
     name = small.name[first].astype(np.int64)
     cells = Cells(
         cell=small.cell[first],
         name=name,
         role=role_of[name],
-        covered=small.length[first],
-        count=count,
-        longest=small.length[first],
-        flags=small.flags[first],
+        covered=_by_cell(np.add, small.length, first),
+        count=np.diff(first, append=len(small.cell)),
+        longest=_by_cell(np.maximum, small.length, first),
+        flags=_by_cell(np.bitwise_or, small.flags, first),
     )
-    # Most cells hold one span and are what that is; only the others have to be added up.
-    many = count > 1
-    if many.any():
-        _add_up(cells, many, small.take(np.repeat(many, count)), role_of)
+    # Most cells hold spans of one name, and have that; only the others have to be looked into.
+    changes = np.zeros(len(small.cell), bool)
+    np.not_equal(small.name[1:], small.name[:-1], out=changes[1:])
+    changes[first] = False
+    mixed = _by_cell(np.logical_or, changes, first)
+    if mixed.any():
+        inside = np.repeat(mixed, cells.count)
+        cells.name[mixed], cells.role[mixed] = _lead(
+            np.repeat(np.arange(int(mixed.sum())), cells.count[mixed]),
+            small.name[inside].astype(np.int64),
+            small.length[inside],
+            role_of,
+        )
     return cells
 
 
-def _add_up(cells: Cells, many: npt.NDArray[np.bool_], small: Small, role_of: I64) -> None:
-    first = _first_of(small.cell)
-    cells.covered[many] = np.add.reduceat(small.length, first)
-    cells.longest[many] = np.maximum.reduceat(small.length, first)
-    cells.flags[many] = np.bitwise_or.reduceat(small.flags, first)
-    lowest, highest = np.minimum.reduceat(small.name, first), np.maximum.reduceat(small.name, first)
-    mixed = lowest != highest
-    if not mixed.any():
-        return
-    inside = np.repeat(mixed, cells.count[many])
-    name, role = _lead(small.take(np.flatnonzero(inside)), role_of)
-    places = np.flatnonzero(many)[mixed]
-    cells.name[places], cells.role[places] = name, role
+def _by_cell(add_up: np.ufunc, values: npt.NDArray[Any], first: I64) -> npt.NDArray[Any]:
+    return add_up.reduceat(values, first) if len(first) else values[:0]
 
 
-def _lead(small: Small, role_of: I64) -> tuple[I64, I64]:
-    """Give the name and the role with most time of each cell."""
-    first = _first_of(small.cell)
-    cell = np.repeat(np.arange(len(first)), np.diff(first, append=len(small.cell)))
-    cell, name, covered = _sum_by(cell, small.name.astype(np.int64), small.length, len(role_of))
+def _lead(cell: I64, name: I64, length: Times, role_of: I64) -> tuple[I64, I64]:
+    """Give the name and the role with most time of each cell; cells are numbered from 0 on."""
+    entries = (int(cell[-1]) + 1) * len(role_of)
+    if entries <= _MOST_SPARSE * len(cell) + 1024 and int(length.sum()) < _EXACT:
+        return _lead_in_table(cell, name, length, role_of)
+    cell, name, covered = _sum_by(cell, name, length, len(role_of))
     roles = _sum_by(cell, role_of[name], covered, int(role_of.max()) + 1)
     return _most(cell, name, covered), _most(*roles)
+
+
+def _lead_in_table(cell: I64, name: I64, length: Times, role_of: I64) -> tuple[I64, I64]:
+    """Add the time up in a table of cells and names, which needs no sorting."""
+    size, names = int(cell[-1]) + 1, len(role_of)
+    by_name = np.bincount(cell * names + name, length, size * names).reshape(size, names)
+    by_role = np.zeros((size, int(role_of.max()) + 1))
+    for number, role in enumerate(role_of.tolist()):
+        by_role[:, role] += by_name[:, number]
+    lead, role = by_name.argmax(axis=1), by_role.argmax(axis=1)
+    is_timeless = by_role[np.arange(size), role] == 0  # and no name stands out
+    if is_timeless.any():
+        first = _first_of(cell)
+        lead[is_timeless] = np.minimum.reduceat(name, first)[is_timeless]
+        role[is_timeless] = np.minimum.reduceat(role_of[name], first)[is_timeless]
+    return lead, role
 
 
 def _first_of(values: I64) -> I64:

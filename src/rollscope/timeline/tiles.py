@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rollscope.errors import QueryError
-from rollscope.timeline.columns import NEVER, NO_SESSION, Part, Rows, expand
+from rollscope.timeline.columns import NEVER, Rows
+from rollscope.timeline.cutting import ROWS, Held, Window, turns
 from rollscope.timeline.frame import encode_frame
 from rollscope.timeline.framing import (
     frame_header,
@@ -20,7 +21,7 @@ from rollscope.timeline.framing import (
     row_columns,
     sessions_used,
 )
-from rollscope.timeline.lod import Cells, Small, join_small, make_cells
+from rollscope.timeline.lod import Cells, join_cells, join_small, make_cells
 from rollscope.timeline.overview import in_flight, overview, silhouettes
 from rollscope.timeline.spanindex import SpanIndex
 
@@ -117,19 +118,19 @@ def cut_tile(index: SpanIndex, query: TileQuery) -> Tile:
     filled = lanes[_wanted(query, len(lanes))]
     kept = _kept_sessions(index, query.sessions)
     pixel_ns = (query.t1_ns - query.t0_ns) / query.width
+    window = Window(query.t0_ns, query.t1_ns, query.width, filled, position, kept)
+    helds = [Held(part, window) for part in index.parts]
+    roles = name_roles(index.names.words)
     exact: list[Rows] = []
-    small: list[Small] = []
-    for part in index.parts:
-        wide, narrow = _cut_part(part, np.sort(filled), position, query, kept)
-        exact.append(wide)
-        small.append(narrow)
-    cells = make_cells(join_small(small), name_roles(index.names.words))
+    found: list[Cells] = []
+    for first, last in turns(helds, len(lanes)):
+        wide, narrow = zip(*(held.cut(first, last) for held in helds), strict=True)
+        exact += wide
+        found.append(make_cells(join_small(narrow), roles))
+    cells = join_cells(found)
     line, pixel = np.divmod(cells.cell, query.width)
-    lane, row = np.divmod(line, _ROWS)
+    lane, row = np.divmod(line, ROWS)
     return Tile(pixel_ns, lanes, Rows.join(exact), cells, lane, row, pixel)
-
-
-_ROWS: Final = 1 << 16
 
 
 def _check(query: TileQuery) -> None:
@@ -156,63 +157,6 @@ def _kept_sessions(
         return None
     wanted = np.fromiter(sessions, np.uint64, len(sessions))
     return np.isin(index.session_ids, wanted)
-
-
-def _cut_part(
-    part: Part,
-    lanes: npt.NDArray[np.int64],
-    position: npt.NDArray[np.int64],
-    query: TileQuery,
-    kept: npt.NDArray[np.bool_] | None,
-) -> tuple[Rows, Small]:
-    lines = part.lines_of(lanes)
-    begin, stop = part.window(lines, query.t0_ns, query.t1_ns)
-    places = expand(begin, stop)
-    line = np.repeat(lines, stop - begin)
-    if kept is not None:
-        session = part.session[places]
-        inside = (session != NO_SESSION) & kept[np.where(session == NO_SESSION, 0, session)]
-        places, line = places[inside], line[inside]
-    length = part.end[places] - part.start[places]
-    window_ns = query.t1_ns - query.t0_ns
-    is_wide = length >= -(-window_ns // query.width)  # whole: a pixel may be a fraction
-    wide = _exact_rows(part, places[is_wide], line[is_wide], position)
-    narrow = ~is_wide
-    places, line, length = places[narrow], line[narrow], length[narrow]
-    since = np.maximum(part.start[places] - query.t0_ns, 0)
-    pixel = _pixels(since, window_ns, query.width)
-    top = (position[part.line_lane] * _ROWS + part.line_row) * query.width
-    small = Small(
-        cell=top[line] + pixel,
-        name=part.name[places],
-        length=length,
-        flags=part.flags[places],
-    )
-    return wide, small
-
-
-def _pixels(since: npt.NDArray[np.int64], window_ns: int, width: int) -> npt.NDArray[np.int64]:
-    """Give the pixel of each time: its share of the window, in whole numbers."""
-    if window_ns < 2**62 // width:
-        return since * width // window_ns
-    return np.minimum(since // -(-window_ns // width), width - 1)
-
-
-def _exact_rows(
-    part: Part,
-    places: npt.NDArray[np.int64],
-    line: npt.NDArray[np.int64],
-    position: npt.NDArray[np.int64],
-) -> Rows:
-    return Rows(
-        start=part.start[places],
-        end=part.end[places],
-        session=part.session[places],
-        name=part.name[places],
-        flags=part.flags[places],
-        lane=position[part.line_lane[line]].astype(np.uint32),
-        row=part.line_row[line],
-    )
 
 
 def _time_base(rows: Rows, query: TileQuery) -> tuple[int, int]:

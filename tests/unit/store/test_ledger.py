@@ -9,6 +9,7 @@ from rollscope.model.batch import Batch, Fact, Metric, Stack
 from rollscope.model.clockline import ClockLine
 from rollscope.model.kinds import Kind, MetricType, Status
 from rollscope.store.ledger import Ledger, LedgerState
+from rollscope.store.openspan import CAUSE_COLUMNS
 from rollscope.store.paths import PathTable
 from tests.builders import (
     EPOCH,
@@ -52,6 +53,15 @@ def span(span_id: int, start_s: float, end_s: float = 0, parent_id: int = 0, **m
     status = more.pop("status", Status.OK if end_s else Status.OPEN)
     times: dict[str, Any] = {"start_ns": int(start_s * SECOND), "end_ns": int(end_s * SECOND)}
     return make_row(span_id, f"s{span_id}", status=status, parent_id=parent_id, **times, **more)
+
+
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_causes_are_the_open_rows_in_few_columns(ledger: Ledger, is_alive: bool) -> None:
+    take(ledger, span_batch(0, span(3, 2), span(2, 1, parent_id=9), span(4, 1, parent_id=3)))
+    causes = ledger.open_causes(is_alive=is_alive).to_pylist()
+    assert len(causes) == 3
+    rows = open_rows(ledger, is_alive=is_alive)
+    assert causes == [{name: row[name] for name in CAUSE_COLUMNS} for row in rows]
 
 
 # Ends and starts

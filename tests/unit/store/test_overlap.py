@@ -35,6 +35,16 @@ def test_a_group_does_not_reach_into_the_next() -> None:
     assert additions((1, 0, 1_000), (2, 1, 5), (2, 3, 9), (3, 0, 2)) == [1_000, 4, 4, 2]
 
 
+def test_siblings_in_a_row_beside_tangled_ones_add_all_of_their_time() -> None:
+    in_a_row = [(1, 0, 10), (1, 10, 20), (1, 25, 30)]
+    tangled = [(2, 0, 50), (2, 10, 20), (2, 40, 60)]
+    assert additions(*tangled, *in_a_row) == [50, 0, 10, 10, 10, 5]
+
+
+def test_intervals_that_end_before_they_start_add_nothing() -> None:
+    assert additions((1, 0, 10), (1, 20, 5), (1, 20, 30)) == [10, 0, 10]
+
+
 @pytest.mark.parametrize(
     ("interval", "added", "covered"),
     [

@@ -39,6 +39,27 @@ def test_rows_of_several_batches_stand_in_one_column_each(rows: RawRows) -> None
     assert rows.start_ns.tolist() == [EPOCH + SECOND] * 4
 
 
+def test_a_clock_line_that_comes_later_does_not_move_what_was_taken_before() -> None:
+    clock = ClockMap([LINE])
+    rows = RawRows(clock)
+    rows.add(span_batch(0, make_row(1)))
+    clock.add(ClockLine(LINE.mono_ns, LINE.wall_ns + SECOND))
+    rows.add(span_batch(1, make_row(2), make_row(3)))
+    rows.join()
+    assert rows.start_ns.tolist() == [EPOCH + SECOND, EPOCH + 2 * SECOND, EPOCH + 2 * SECOND]
+    assert (rows.end_ns - rows.start_ns).min() > 0
+
+
+def test_narrow_and_wide_columns_of_several_batches_are_joined(rows: RawRows) -> None:
+    rows.add(span_batch(0, make_row(1, "a"), make_row(2, "b")))
+    rows.add(span_batch(1, *(make_row(n + 3, f"name{n}") for n in range(300))), is_late=True)
+    rows.join()
+    names = ["a", "b", *(f"name{n}" for n in range(300))]
+    assert [rows.names[code] for code in rows.name] == names
+    assert rows.is_late.tolist() == [False] * 2 + [True] * 300
+    assert rows.scope.max() < len(rows.scopes)
+
+
 def test_attributes_of_starts_are_kept_as_they_came(rows: RawRows) -> None:
     rows.add(
         span_batch(
