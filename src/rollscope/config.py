@@ -11,8 +11,24 @@ from typing import Any, Generic, TypeVar, overload
 
 from rollscope.errors import SettingError
 
-__all__ = ["RAISE_VARIABLE", "Setting", "Settings", "all_settings", "resolve", "unknown_variables"]
+__all__ = [
+    "COMMAND_VARIABLES",
+    "RAISE_VARIABLE",
+    "Setting",
+    "Settings",
+    "all_settings",
+    "resolve",
+    "unknown_variables",
+]
 
+COMMAND_VARIABLES = (
+    "ROLLSCOPE_STATE_DIR",
+    "ROLLSCOPE_PROMETHEUS",
+    "ROLLSCOPE_ALERTMANAGER",
+    "ROLLSCOPE_TEMPO",
+    "ROLLSCOPE_GRAFANA",
+)
+"""What only commands heed: where they keep their state, and where programs of others are."""
 RAISE_VARIABLE = "ROLLSCOPE_RAISE"
 """Set to 1, it lets internal faults raise; no setting, since it is for our own tests."""
 
@@ -272,6 +288,20 @@ class Settings:
         "Called with the name and value of each payload, gives what is kept instead; None keeps "
         "nothing. A payload that it fails on is dropped.",
     )
+    metric_series = Setting[int](
+        2_000,
+        _size(1, 100_000),
+        "a whole number from 1 to 100000",
+        "Series of metrics that a process keeps apart; further label sets are added up under "
+        "`series=other`.",
+    )
+    metric_s = Setting[float](
+        1.0,
+        _number(0, 60),
+        "0 to 60",
+        "Seconds between two records of one series, within a step; a `kill -9` loses this much of "
+        "it.",
+    )
     stack_after_s = Setting[float](
         10.0,
         _number(0, 86_400),
@@ -334,10 +364,11 @@ def _without_secret(name: str, value: object) -> object:
 def unknown_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Give the `ROLLSCOPE_*` variables that mean nothing, each with a hint at what was meant."""
     known = {setting.variable: setting for setting in all_settings().values()}
+    others = (*known, *COMMAND_VARIABLES, RAISE_VARIABLE)
     return {
         name: _hint(name, known)
         for name in environ
-        if name.startswith("ROLLSCOPE_") and name not in known and name != RAISE_VARIABLE
+        if name.startswith("ROLLSCOPE_") and name not in others
     }
 
 

@@ -7,13 +7,15 @@ import msgspec
 import pytest
 
 from rollscope.answers.scope import known_steps
+from rollscope.answers.series import list_metrics, series
 from rollscope.answers.source import Source
+from rollscope.instrument.tracer import Tracer
 from rollscope.store.clickhouse.feed import feed
 from rollscope.store.clickhouse.store import ClickHouseStore
 from rollscope.store.clickhouse.tables import create_tables
 from rollscope.store.clickhouse.transport import ChdbTransport
 from rollscope.store.embedded import RunStore
-from rollscope.testing import generate_run
+from rollscope.testing import FakeClock, generate_run
 from tests.oracle import SECOND, SHAPES, Question, Remembering, ask, questions
 
 
@@ -58,3 +60,29 @@ def test_both_engines_give_the_same_answers(
         ]
 
     assert differing == []
+
+
+def test_both_engines_give_the_same_metrics_by_step_and_over_time(
+    engine: ChdbTransport, tmp_path: Path
+) -> None:
+    for rank in range(2):
+        clock = FakeClock()
+        with Tracer(run="metrics", dir=tmp_path, role="trainer", rank=rank, clock=clock) as tracer:
+            for step in range(3):
+                with tracer.step(step):
+                    clock.advance(0.01)
+                    tracer.gauge("loss", step + rank / 10)
+                    tracer.observe("seconds", step + 1, kind="a")
+                tracer.count("done", 2, kind="b")
+
+    with RunStore(tmp_path / "metrics", threads=1) as store:
+        feed(store, engine, "metrics")
+        shared = ClickHouseStore(engine, "metrics")
+        sql = "SELECT * FROM metrics ORDER BY name, process, time_ns"
+        assert shared.query(sql).to_pylist() == (rows := store.query(sql).to_pylist())
+        assert {row["step"] for row in rows} == {None, 0, 1, 2}
+        assert list_metrics(shared) == list_metrics(store)
+        for name in ("loss", "seconds", "done"):
+            for axis in ("time", "step"):
+                assert series(shared, name, axis) == series(store, name, axis)
+        assert len(series(store, "loss", "step").lines) == 2

@@ -1,13 +1,16 @@
 """Recorded metrics: which there are, and one of them over time or from step to step."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Sequence
+from typing import Final, Literal
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rollscope.analysis.wording import say_names
+from rollscope.answers.serieslines import SeriesLine, make_lines
 from rollscope.answers.source import Source, fetch
 from rollscope.errors import CommandError
 from rollscope.store.dialect import Value
@@ -41,23 +44,12 @@ class Metrics(msgspec.Struct, kw_only=True):
     metrics: list[MetricLine]
 
 
-class SeriesLine(msgspec.Struct, kw_only=True):
-    """One metric with one set of labels."""
-
-    labels: dict[str, str]
-    values: list[float | None]
-    """One for each position: a gauge's mean, a counter's sum, a histogram's mean; None where
-    nothing was recorded."""
-    lows: list[float | None]
-    """The least within each position; of a counter, nothing."""
-    highs: list[float | None]
-
-
 class Series(msgspec.Struct, kw_only=True):
     """One metric along an axis."""
 
     name: str
     type: str
+    """Of the first line, if it is recorded as several."""
     axis: str
     """`time` or `step`."""
     positions: list[int]
@@ -94,7 +86,8 @@ def series(
     Args:
         source: The run.
         name: The metric.
-        axis: Over time, or by the step during which it was recorded.
+        axis: Over time, or by the step that its process was in; where that was in none, by the
+            step that had begun last.
         points: How many stretches of time there are at most.
         since_ns: Only from then on.
         until_ns: Only until then.
@@ -102,23 +95,29 @@ def series(
     Raises:
         CommandError: There is no such metric.
     """
-    conditions, values = ["name = $name"], _bounds(since_ns, until_ns)
-    conditions += [f"time_ns {'>=' if key == 'since' else '<='} ${key}" for key in values]
+    conditions, values = ["m.name = $name"], _bounds(since_ns, until_ns)
+    conditions += [f"m.time_ns {'>=' if key == 'since' else '<='} ${key}" for key in values]
     sql = f"""
-        SELECT labels, type, time_ns, value, count, min, max FROM metrics
+        SELECT m.labels AS labels, m.type AS type, m.time_ns AS time_ns, m.value AS value,
+            m.count AS count, m.min AS min, m.max AS max, m.step AS step,
+            CASE WHEN m.type = 'histogram' THEN m.buckets ELSE NULL END AS buckets,
+            p.role AS role, p.rank AS rank
+        FROM metrics AS m LEFT JOIN processes AS p ON m.process = p.process
         WHERE {" AND ".join(conditions)}"""
     rows = source.query(sql, name=name, **values)
     if not len(rows):
         _check_name(source, name)
+    width_ns: int | None = None
     if axis == "step":
-        starts, positions, width_ns = *_steps(source), None
+        starts, positions = _steps(source)
+        places = _step_places(rows, starts, positions)
     else:
         starts, width_ns = _stretches(rows["time_ns"], points)
-        positions = starts
-    lines = _lines(rows, starts)
+        positions, places = starts, _time_places(rows, starts)
+    lines = make_lines(rows, places, len(positions))
     return Series(
         name=name,
-        type=rows["type"][0].as_py() if len(rows) else "",
+        type=lines[0].type if lines else "",
         axis=axis,
         positions=positions,
         width_ns=width_ns,
@@ -152,45 +151,21 @@ def _stretches(times: pa.ChunkedArray, points: int) -> tuple[list[int], int]:
     """Cut the time that was recorded into equal stretches of at least a millisecond."""
     if not len(times):
         return [], _LEAST_WIDTH_NS
-    low, high = pa.compute.min(times).as_py(), pa.compute.max(times).as_py()
+    low, high = pc.min(times).as_py(), pc.max(times).as_py()
     width = max(-(-(high - low + 1) // points), _LEAST_WIDTH_NS)
     return list(range(low, high + 1, width)), width
 
 
-def _lines(rows: pa.Table, starts: Sequence[int]) -> list[SeriesLine]:
-    """Put what was recorded into the stretch that had begun last, and add it up there."""
-    places = np.searchsorted(np.array(starts, np.int64), rows["time_ns"].to_numpy(), "right") - 1
-    placed = rows.append_column("place", pa.array(places)).filter(pa.array(places >= 0))
-    cells = placed.group_by(["labels", "type", "place"]).aggregate(
-        [
-            *(("value", how) for how in ("sum", "count", "min", "max")),
-            ("count", "sum"),
-            ("min", "min"),
-            ("max", "max"),
-        ]
-    )
-    lines: dict[str, SeriesLine] = {}
-    for cell in cells.to_pylist():
-        if cell["labels"] not in lines:
-            labels = msgspec.json.decode(cell["labels"], type=dict[str, str])
-            empty = [None] * len(starts)
-            line = SeriesLine(labels=labels, values=[*empty], lows=[*empty], highs=[*empty])
-            lines[cell["labels"]] = line
-        _fill(lines[cell["labels"]], cell)
-    return [line for _, line in sorted(lines.items())]
+def _time_places(rows: pa.Table, starts: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Find the stretch that had begun last when each row was recorded."""
+    found = np.searchsorted(np.array(starts, np.int64), rows["time_ns"].to_numpy(), "right")
+    return np.asarray(found, np.int64) - 1
 
 
-def _fill(line: SeriesLine, cell: Mapping[str, Any]) -> None:
-    """Write one position of a line, from what was added up there."""
-    place, total, count = cell["place"], cell["value_sum"], cell["value_count"]
-    if not count:
-        return
-    match cell["type"]:
-        case "counter":
-            line.values[place] = total
-        case "histogram":
-            line.values[place] = total / (cell["count_sum"] or 1)
-            line.lows[place], line.highs[place] = cell["min_min"], cell["max_max"]
-        case _:
-            line.values[place] = total / count
-            line.lows[place], line.highs[place] = cell["value_min"], cell["value_max"]
+def _step_places(
+    rows: pa.Table, starts: Sequence[int], steps: Sequence[int]
+) -> npt.NDArray[np.int64]:
+    """Find the step that each row names, or else that had begun last."""
+    named = pc.index_in(rows["step"], pa.array(steps, pa.int64()))
+    places = pc.coalesce(named.cast(pa.int64()), pa.array(_time_places(rows, starts)))
+    return np.asarray(places.to_numpy(), np.int64)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from rollscope.instrument.calls import STEP_BEGUN, STEP_ENDED
 from rollscope.instrument.endings import classify
 from rollscope.instrument.guard import tell_once
 from rollscope.instrument.hosted import HostedTypes, bind_hosted
@@ -69,7 +70,7 @@ def bind_span_types(
 ) -> SpanTypes:
     """Make the span classes of one recorder in one process."""
     open_spans, rows = buffers.open, buffers.rows
-    extend = rows.extend
+    extend, add_call = rows.extend, buffers.samples.extend
     get_current, set_current = current.get, current.set
     next_id, new_trace = span_counter(ids).__next__, ids.trace_id
     now = clock.mono_ns
@@ -248,6 +249,29 @@ def bind_span_types(
                 group,
             )
 
+    class Step(Scoped):
+        """A step: calls of metrics in this process belong to it while it is open."""
+
+        __slots__ = ()
+
+        def __enter__(self) -> Self:
+            was = self.id
+            super().__enter__()
+            if self.id != was:
+                add_call((STEP_BEGUN, self.own_scope[0], self.start_ns, self.id))
+            return self
+
+        def __exit__(
+            self,
+            error_type: type[BaseException] | None,
+            error: BaseException | None,
+            traceback: TracebackType | None,
+            /,
+        ) -> None:
+            if self.id in open_spans:
+                add_call((STEP_ENDED, self.own_scope[0], now(), self.id))
+            super().__exit__(error_type, error, traceback)
+
     class LiveSession(Scoped, Session):
         """A session: stays in the trace of its task."""
 
@@ -304,7 +328,7 @@ def bind_span_types(
         return span
 
     def new_step(number: int, version: int | None, attrs: dict[str, Any]) -> Span:
-        span = Scoped()
+        span = Step()
         span.id, span.name, span.attrs, span.what = 0, "step", attrs, _STEP
         span.own_scope = (number, None, None, None)
         span.fields = {} if version is None else {"version_start": version}

@@ -11,11 +11,12 @@ from __future__ import annotations
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Final
 
+from rollscope.instrument.calls import CALL
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rollscope.instrument.spans import Span
-    from rollscope.metrics.aggregate import Sample
     from rollscope.model.batch import SpanColumns
 
     Host = Callable[[list[Any]], SpanColumns | None]
@@ -47,6 +48,7 @@ HOSTED: Final = 13
 
 _FIRST_LOOK: Final = 64
 _BUSY_ROWS: Final = 200
+_BUSY_CALLS: Final = 1_000
 _EARLY_ROWS: Final = 10_000
 _EARLY_PAYLOADS: Final = 100
 """Few, since each may be as long as a conversation."""
@@ -69,7 +71,8 @@ class Buffers:
         self.host: Host | None = None
         self.facts: list[tuple[bytes, int, int, dict[str, Any]]] = []
         """trace id, span id, monotonic time, facts."""
-        self.samples: list[Sample] = []
+        self.samples: list[Any] = []
+        """Calls of metrics, flat too; see `calls`."""
         self.payloads: list[tuple[bytes, int, int, str, Any]] = []
         """trace id, span id, monotonic time, name, value."""
 
@@ -121,7 +124,11 @@ class Buffers:
 
     def is_busy(self) -> bool:
         """Whether enough rows wait at a tick to write them without waiting for the drain."""
-        return len(self.rows) > _BUSY_ROWS * ROW or len(self.hosted) > _BUSY_ROWS * HOSTED
+        return (
+            len(self.rows) > _BUSY_ROWS * ROW
+            or len(self.hosted) > _BUSY_ROWS * HOSTED
+            or len(self.samples) > _BUSY_CALLS * CALL
+        )
 
     def is_filling(self) -> bool:
         """Whether so much waits that the writer should not wait for the drain to be due."""
@@ -129,7 +136,6 @@ class Buffers:
             len(self.rows) > _EARLY_ROWS * ROW
             or len(self.hosted) > _EARLY_ROWS * HOSTED
             or len(self.started) > _EARLY_ROWS
-            or len(self.samples) > _EARLY_ROWS
             or len(self.facts) > _EARLY_ROWS
             or len(self.payloads) > _EARLY_PAYLOADS
         )

@@ -10,6 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from rollscope.config import resolve
+from rollscope.instrument.calls import COUNT, GAUGE, OBSERVE
 from rollscope.instrument.spans import NOOP, Session, Span
 from rollscope.instrument.tracer import Tracer, decorate
 
@@ -232,20 +233,23 @@ def payload(name: str, value: Any, /) -> None:  # noqa: ANN401  (any payload goe
 
 def count(name: str, value: float = 1, /, **labels: Any) -> None:
     """Add to a counter."""
-    if _tracer._recorder is not None:
-        _tracer.count(name, value, **labels)
+    recorder = _tracer._recorder
+    if recorder is not None:
+        recorder.add_call((COUNT, name, value, labels))
 
 
 def gauge(name: str, value: float, /, **labels: Any) -> None:
     """Set a gauge."""
-    if _tracer._recorder is not None:
-        _tracer.gauge(name, value, **labels)
+    recorder = _tracer._recorder
+    if recorder is not None:
+        recorder.add_call((GAUGE, name, value, labels))
 
 
 def observe(name: str, value: float, /, **labels: Any) -> None:
     """Add a value to a histogram."""
-    if _tracer._recorder is not None:
-        _tracer.observe(name, value, **labels)
+    recorder = _tracer._recorder
+    if recorder is not None:
+        recorder.add_call((OBSERVE, name, value, labels))
 
 
 def current() -> Span:

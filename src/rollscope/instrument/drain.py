@@ -15,11 +15,10 @@ from rollscope.instrument.encoder import encode_rows
 from rollscope.instrument.guard import guarded, tell_once
 from rollscope.instrument.parcel import Held, Importance, Parcel, count_held, importance_of
 from rollscope.instrument.redaction import Redaction, RedactionFailed
-from rollscope.instrument.samples import clean_samples
+from rollscope.instrument.samples import Samples
 from rollscope.instrument.sanitise import clean_attrs, clean_text
 from rollscope.instrument.sinks import Frame
 from rollscope.instrument.snapshot import snapshot_payload
-from rollscope.metrics.aggregate import aggregate
 from rollscope.model.batch import (
     SCHEMA_VERSION,
     Batch,
@@ -64,7 +63,11 @@ _ROW_BYTES: Final = 512
 """What a row with two attributes takes while it waits, about."""
 _LEAST_ROWS: Final = 40_000
 """May always wait: the fastest recording adds them between two looks of the writer."""
-_MOST_AT_ONCE: Final = {"payload": 2_000, "fact": 50_000, "metric": 50_000}
+_CALL_BYTES: Final = 320
+"""What a call of a metric with two labels takes while it waits, about."""
+_LEAST_CALLS: Final = 300_000
+"""May always wait: what a million calls a second leave while the writer sleeps its longest."""
+_MOST_AT_ONCE: Final = {"payload": 2_000, "fact": 50_000}
 """More than that between two looks comes faster than it can be worked off."""
 _FEW_ANNOUNCED: Final = 1_000
 _ANNOUNCE_AT_ONCE: Final = 100
@@ -107,12 +110,20 @@ class Drain:
         self._last_heartbeat_ns = clock.mono_ns()
         self._reported_drops: dict[str, int] = {}
         self._redaction = Redaction(settings.redact)
+        self._samples = Samples(settings.metric_series, settings.metric_s, outbox.count_drop)
 
-    def run(self, *, stacks: list[SpanStack] | None = None, end: str | None = None) -> None:
+    def run(
+        self,
+        *,
+        stacks: list[SpanStack] | None = None,
+        is_flush: bool = False,
+        end: str | None = None,
+    ) -> None:
         """Pack everything recorded up to now.
 
         Args:
             stacks: Stacks to write along.
+            is_flush: Whether metrics that are not due are packed too.
             end: Why the log ends with this drain, if it does.
         """
         if self._number == 0:
@@ -135,7 +146,7 @@ class Drain:
         with guarded("packing late facts"):
             self._pack_facts()
         with guarded("packing metrics"):
-            self._pack_metrics()
+            self._pack_metrics(is_all=is_flush or end is not None)
         with guarded("packing stacks"):
             self._pack_stacks(stacks or [])
         self._pack_heartbeat(end)
@@ -143,10 +154,11 @@ class Drain:
     def _has_nothing_new(self) -> bool:
         """Say whether all is as the last run has left it, as it is where all wait for an engine."""
         is_done = not self._is_unmarked and not self._entering
+        is_done = is_done and not self._samples.is_waiting
         return is_done and self._buffers.is_untouched(self._seen)
 
     def run_rows(self) -> None:
-        """Pack the rows only.
+        """Pack the rows only, and add metrics up.
 
         Done between full drains while much is recorded: little and often, an event loop waits less
         for the interpreter lock, rows are still in the processor's cache, and their attributes do
@@ -155,6 +167,8 @@ class Drain:
         if self._number:
             self._drain_hosted()
             self._pack_rows(self._drain_rows())
+            with guarded("adding metrics up"):
+                self._fold_samples()
 
     def _drain_hosted(self) -> None:
         """Pack the sessions that a runner has left to us; some of them become rows."""
@@ -355,14 +369,14 @@ class Drain:
             ]
             self._put(self._batch(facts=facts), Importance.OWNER, {"fact": len(facts)})
 
-    def _pack_metrics(self) -> None:
-        taken = self._take("metric", self._buffers.samples)
-        folded = aggregate(clean_samples(taken))
-        odd = len(taken) - sum(metric.count for metric in folded)
-        if odd:
-            self._outbox.count_drop({"metric": odd}, "no_number")
-        for metrics in _pieces(folded):
-            self._put(self._batch(metrics=metrics), Importance.ORDINARY, {"metric": len(metrics)})
+    def _fold_samples(self) -> None:
+        room = max(self._outbox.room_bytes() // _CALL_BYTES, _LEAST_CALLS)
+        self._samples.fold_waiting(self._buffers.samples, room, self._clock.mono_ns)
+
+    def _pack_metrics(self, *, is_all: bool) -> None:
+        self._fold_samples()
+        for metrics in _pieces(self._samples.take(self._clock.mono_ns(), is_all=is_all)):
+            self._put(self._batch(metrics=metrics), Importance.OWNER, {"metric": len(metrics)})
 
     def _pack_stacks(self, stacks: list[SpanStack]) -> None:
         at = self._clock.mono_ns()

@@ -18,10 +18,10 @@ class Importance(IntEnum):
     """What is dropped first when a sink is too slow."""
 
     ORDINARY = 0
-    """Spans, states, events, metrics, payloads."""
+    """Spans, states, events, payloads."""
     PHASE = 1
     OWNER = 2
-    """Steps, tasks, sessions and facts about them."""
+    """Steps, tasks, sessions and facts about them; metrics, which are few and make sums."""
     VITAL = 3
     """Headers, heart-beats, drop counts, the end."""
 

@@ -74,6 +74,8 @@ class Recorder:
             self.types.renew_ids()
         self.new_span = self.types.new_span
         self.new_phase = self.types.new_phase
+        self.add_call = self.buffers.samples.extend
+        """Takes a call of a metric, as `calls` lays them out; indivisible, as that of rows is."""
         wall = WallLine(clock)
         header = describe_process(settings, wall.line, inherited.process if inherited else None)
         opening = Opening(run, settings.dir, self.process, header, settings.tags)
@@ -165,7 +167,8 @@ class Recorder:
                 # A tick early rather than late: a kill is to lose no more than `drain_s`.
                 due_ns = at + int((self.settings.drain_s - self._tick_s) * 1e9)
                 with guarded("writing records"):
-                    self._drain.run(stacks=self._stacks_to_write(is_asked))
+                    stacks = self._stacks_to_write(is_asked)
+                    self._drain.run(stacks=stacks, is_flush=bool(waiting))
             elif self._is_busy:
                 with guarded("writing rows"):
                     self._drain.run_rows()

@@ -1,48 +1,224 @@
-"""Metric calls, made fit to be added up: names and labels become text, values become floats.
+"""Calls of metrics, folded by the writer: many calls in, few records out.
 
-A value that is no number is told and left out. In particular, a tensor is not asked for its value:
-that may wait for a GPU.
+Each group of calls (see `callgroups`) is added to the tally of its series. A series is written when
+it was last written a second ago or longer, and when a step begins or ends: so what is written
+depends on the number of series, not on how often they are called. What cannot be added up is told
+once and counted.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import Any, Final
 
-from rollscope.instrument.guard import tell_once
+from rollscope.instrument.callgroups import are_sound, group_calls, read_numbers
+from rollscope.instrument.calls import CALL, COUNT, GAUGE, NAME, STEP_BEGUN, VALUE
+from rollscope.instrument.guard import guarded, tell_once
 from rollscope.instrument.sanitise import clean_text, plain_number
-from rollscope.metrics.aggregate import Sample
-from rollscope.model.kinds import MetricType
+from rollscope.instrument.serieslist import CallKey, Refusal, SeriesList, pack_labels
+from rollscope.metrics.tally import Tally
+from rollscope.model.batch import Metric
 
-__all__ = ["clean_samples"]
+__all__ = ["Samples"]
 
-_TEXT_BYTES: Final = 512
-
-
-def clean_samples(calls: Iterable[tuple[MetricType, Any, dict[str, Any], Any]]) -> Iterator[Sample]:
-    """Give what can be added up, in order; fewer than were called if some are no numbers."""
-    for type_, name, labels, value in calls:
-        number = value if type(value) is float else plain_number(value)
-        if number is None:
-            _tell_no_number(name, value)
-            continue
-        texts = {clean_text(k, _TEXT_BYTES): clean_text(v, _TEXT_BYTES) for k, v in labels.items()}
-        yield type_, clean_text(name, _TEXT_BYTES), texts, _as_float(number)
+_SLICE_CALLS: Final = 1_000
+"""Half a millisecond of work: what an event loop may have to wait for the interpreter lock."""
+_TAKE_CALLS: Final = 20_000
+_RUSH_CALLS: Final = 50_000
+"""With more than this waiting, the writer no longer steps aside between slices."""
+_STEP_ASIDE_S: Final = 0.0001
+_STEPS: Final = range(-(2**63), 2**63)
 
 
-def _as_float(number: float) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
+class Samples:
+    """What metrics did since they were last written."""
+
+    def __init__(
+        self, most_series: int, every_s: float, count_drop: Callable[[dict[str, int], str], None]
+    ) -> None:
+        """Begin empty.
+
+        Args:
+            most_series: How many series there may be.
+            every_s: How often a series is written at most, but for steps.
+            count_drop: Is told how many calls were refused, and why.
+        """
+        self._every_ns = int(every_s * 1e9)
+        self._count_drop = count_drop
+        self._series = SeriesList(most_series)
+        self._touched: dict[Tally, None] = {}
+        """Those that hold what no record does, in order of their first call."""
+        self._ready: list[Metric] = []
+        self._open_steps: dict[Any, int | None] = {}
+        """Span id to number, in order of beginning."""
+        self._step: int | None = None
+        self._refused: Counter[Refusal] = Counter()
+        self._amounts: defaultdict[Tally, list[float]] = defaultdict(list)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something was added up that is not written."""
+        return bool(self._touched or self._ready)
+
+    def fold_waiting(self, waiting: list[Any], room_calls: int, now: Callable[[], int]) -> None:
+        """Add up all that waits in a buffer; what is beyond the room, the oldest, is given up."""
+        until = len(waiting)
+        while until > 0:
+            excess = len(waiting) - room_calls * CALL
+            if excess > 0:
+                self._give_up(_take(waiting, excess))
+                until -= excess
+            taken = _take(waiting, max(min(until, _TAKE_CALLS * CALL), 0))
+            until -= len(taken)
+            at_ns = now()
+            for start in range(0, len(taken), _SLICE_CALLS * CALL):
+                if start and len(waiting) < _RUSH_CALLS * CALL:
+                    time.sleep(_STEP_ASIDE_S)
+                self._fold_safely(taken[start : start + _SLICE_CALLS * CALL], at_ns)
+        for why, calls in self._refused.items():
+            if calls:
+                self._count_drop({"metric": calls}, str(why))
+        self._refused.clear()
+
+    def _fold_safely(self, calls: list[Any], at_ns: int) -> None:
+        try:
+            self.fold(calls, at_ns)
+        except Exception:
+            self._amounts.clear()
+            self._refused[Refusal.FAULT] += len(calls) // CALL
+            with guarded("adding metrics up"):
+                raise
+
+    def fold(self, calls: list[Any], at_ns: int) -> None:
+        """Add up calls, and cut where a step begins or ends.
+
+        Args:
+            calls: `CALL` entries each.
+            at_ns: When they were taken, by the monotonic clock.
+        """
+        begin = 0
+        for place in _marks(calls):
+            # Before the mark: what came before a step is not to be taken for a part of it.
+            self._add(calls[begin:place], calls[place + VALUE] - 1)
+            self._turn(*calls[place : place + CALL])
+            begin = place + CALL
+        self._add(calls[begin:] if begin else calls, at_ns)
+
+    def take(self, now_ns: int, *, is_all: bool = False) -> list[Metric]:
+        """Give what is due: steps that are over, and series not written for a while.
+
+        Args:
+            now_ns: The monotonic clock.
+            is_all: Whether everything is.
+        """
+        records, self._ready = self._ready, []
+        for tally in list(self._touched):
+            written_ns = tally.written_ns
+            if is_all or written_ns is None or now_ns - written_ns >= self._every_ns:
+                tally.written_ns = now_ns
+                del self._touched[tally]
+                records.append(tally.take(self._step, tally.touched_ns))
+        return records
+
+    def _give_up(self, calls: list[Any]) -> None:
+        marks = _marks(calls)
+        for place in marks:
+            self._turn(*calls[place : place + CALL])
+        tell_once(
+            "metric-overload",
+            "Rollscope drops calls of metrics because they come faster than they can be added up; "
+            "the run counts them",
+        )
+        self._refused[Refusal.OVERLOAD] += len(calls) // CALL - len(marks)
+
+    def _turn(self, code: int, number: object, _: int, span_id: int) -> None:
+        """Go on in another step: the one that began last of those that are open."""
+        for tally in self._touched:
+            self._ready.append(tally.take(self._step, tally.touched_ns))
+        self._touched.clear()
+        if code == STEP_BEGUN:
+            plain = plain_number(number)
+            is_step = type(plain) is int and plain in _STEPS
+            self._open_steps[span_id] = int(plain) if is_step else None  # type: ignore[arg-type]
+        else:
+            self._open_steps.pop(span_id, None)
+        self._step = next(reversed(self._open_steps.values()), None)
+
+    def _add(self, calls: list[Any], at_ns: int) -> None:
+        if not calls:
+            return
+        values = calls[VALUE::CALL]
+        # One look at all of them: hardly ever is there anything to refuse.
+        is_sound = are_sound(values)
+        if not is_sound:
+            calls[VALUE::CALL] = read_numbers(calls[NAME::CALL], values)
+        find, amounts = self._series.find, self._amounts
+        mixed: list[Tally] = []
+        for key, given in group_calls(calls).items():
+            numbers = given if is_sound else self._check(key, given)
+            if not numbers:
+                continue
+            tally, refusal = find(key)
+            if refusal is not None:
+                self._refused[refusal] += len(numbers)
+            if tally is not None:
+                if key[0] == GAUGE and tally in amounts:
+                    mixed.append(tally)
+                amounts[tally] += numbers
+        for tally in mixed:
+            self._put_last(tally, calls)
+        for tally, numbers in amounts.items():
+            tally.add(numbers, at_ns)
+            self._touched[tally] = None
+        amounts.clear()
+
+    def _put_last(self, tally: Tally, calls: list[Any]) -> None:
+        """Put the last value of a gauge last, where its calls were written in several ways."""
+        for place in range(len(calls) - CALL, -1, -CALL):
+            code, name, value, labels = calls[place : place + CALL]
+            key = code, name, pack_labels(labels)
+            if value is not None and self._series.find(key).tally is tally:
+                self._amounts[tally].remove(value)
+                self._amounts[tally].append(value)
+                return
+
+    def _check(self, key: CallKey, values: list[Any]) -> list[float]:
+        """Leave out what is no number, and what would spoil a sum for good."""
+        code, name = key[:2]
+        numbers = [value for value in values if value is not None]
+        self._refused[Refusal.NO_NUMBER] += len(values) - len(numbers)
+        if code == GAUGE:
+            return numbers
+        least = 0.0 if code == COUNT else -math.inf
+        kept = [value for value in numbers if value >= least and math.isfinite(value)]
+        if len(kept) < len(numbers):
+            _tell_amount(code, name)
+            self._refused[Refusal.AMOUNT] += len(numbers) - len(kept)
+        return kept
 
 
-def _tell_no_number(name: object, value: object) -> None:
-    shown, kind = clean_text(name, 100), type(value)
+def _take(items: list[Any], size: int) -> list[Any]:
+    taken = items[:size]
+    del items[: len(taken)]
+    return taken
+
+
+def _marks(calls: list[Any]) -> list[int]:
+    """Give where steps begin or end."""
+    codes = calls[::CALL]
+    if max(codes, default=COUNT) < STEP_BEGUN:
+        return []
+    return [place * CALL for place, code in enumerate(codes) if code >= STEP_BEGUN]
+
+
+def _tell_amount(code: int, name: str) -> None:
+    shown = clean_text(name, 100)
     tell_once(
-        f"no-number:{shown}",
-        "Rollscope cannot add the value of type %s.%s to the metric %r; give it a number, "
-        "such as tensor.item()",
-        kind.__module__,
-        kind.__qualname__,
+        f"metric-amount:{shown}",
+        "Rollscope refuses to count a negative or infinite amount, or NaN, under %r; "
+        "use a gauge for what falls"
+        if code == COUNT
+        else "Rollscope refuses to add infinity or NaN to the histogram %r",
         shown,
     )

@@ -8,6 +8,7 @@ from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Self, TypeVar, cast, overload
 
 from rollscope.config import Settings, resolve, unknown_variables
+from rollscope.instrument.calls import COUNT, GAUGE, OBSERVE
 from rollscope.instrument.carry import Carried
 from rollscope.instrument.clock import SystemClock
 from rollscope.instrument.decorator import traced
@@ -17,7 +18,6 @@ from rollscope.instrument.lifecycle import forget, give_wakeup_back, watch_over
 from rollscope.instrument.propagation import Attachment, extract_span, inject_span
 from rollscope.instrument.sanitise import clean_text
 from rollscope.instrument.spans import NOOP, Session, Span
-from rollscope.model.kinds import MetricType
 from rollscope.model.refs import SpanRef, parse_traceparent
 
 if TYPE_CHECKING:
@@ -303,19 +303,19 @@ class Tracer:
         """Add to a counter."""
         recorder = self._recorder
         if recorder is not None:
-            recorder.buffers.samples.append((MetricType.COUNTER, name, labels, value))
+            recorder.add_call((COUNT, name, value, labels))
 
     def gauge(self, name: str, value: float, /, **labels: Any) -> None:
         """Set a gauge."""
         recorder = self._recorder
         if recorder is not None:
-            recorder.buffers.samples.append((MetricType.GAUGE, name, labels, value))
+            recorder.add_call((GAUGE, name, value, labels))
 
     def observe(self, name: str, value: float, /, **labels: Any) -> None:
         """Add a value to a histogram."""
         recorder = self._recorder
         if recorder is not None:
-            recorder.buffers.samples.append((MetricType.HISTOGRAM, name, labels, value))
+            recorder.add_call((OBSERVE, name, value, labels))
 
     def current(self) -> Span:
         """Give the current span; where there is none, one that is false and ignores everything."""

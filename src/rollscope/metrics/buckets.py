@@ -6,9 +6,10 @@ the middle, 2**((n - 0.5) / 8). Values of zero and below are kept in `ZERO_BUCKE
 
 import math
 import sys
+from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["ZERO_BUCKET", "bucket_of", "bucket_upper"]
+__all__ = ["ZERO_BUCKET", "bucket_of", "bucket_rank", "bucket_upper"]
 
 _PER_DOUBLING: Final = 8
 _HIGHEST: Final = 1024 * _PER_DOUBLING
@@ -29,3 +30,14 @@ def bucket_upper(bucket: int) -> float:
     if bucket == ZERO_BUCKET:
         return 0.0
     return math.inf if bucket >= _HIGHEST else 2.0 ** (bucket / _PER_DOUBLING)
+
+
+def bucket_rank(buckets: Mapping[int, int], percent: int) -> float | None:
+    """Give a percentile by nearest rank, as the middle of its bucket; None if there is nothing."""
+    wanted = max(-(-percent * sum(buckets.values()) // 100), 1)
+    for bucket, count in sorted(buckets.items()):
+        wanted -= count
+        if wanted <= 0:
+            is_edge = bucket == ZERO_BUCKET or bucket >= _HIGHEST
+            return bucket_upper(bucket) if is_edge else 2.0 ** ((bucket - 0.5) / _PER_DOUBLING)
+    return None

@@ -8,7 +8,7 @@ needs nothing but itself to be read. How it becomes records is left to `unpack`.
 import sys
 from array import array
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -102,7 +102,7 @@ class Fact(msgspec.Struct, array_like=True):
 
 
 class Metric(msgspec.Struct, array_like=True):
-    """What one metric did during a drain."""
+    """What one series of a metric did since its last record."""
 
     type: MetricType
     name: str
@@ -112,6 +112,10 @@ class Metric(msgspec.Struct, array_like=True):
     min: float | None = None
     max: float | None = None
     buckets: dict[int, int] = {}
+    mono_ns: Annotated[int, msgspec.Meta(ge=0, lt=2**62)] = 0
+    """When it was last called; 0 where that is the time of the batch."""
+    step: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
+    """The step that its process was in, if it was in one."""
 
 
 class Payload(msgspec.Struct, array_like=True):

@@ -114,7 +114,7 @@ class FactRecord(_Record, tag="fact"):
 
 
 class MetricRecord(_Record, tag="metric"):
-    """What one metric did since the previous drain."""
+    """What one series of a metric did since its last record."""
 
     type: MetricType
     name: str
@@ -127,6 +127,8 @@ class MetricRecord(_Record, tag="metric"):
     max: float | None
     buckets: dict[int, int]
     """Histogram only: bucket number to count; see `rollscope.metrics.buckets`."""
+    step: int | None = None
+    """The step that its process was in, if it was in one."""
 
 
 class PayloadRecord(_Record, tag="payload"):

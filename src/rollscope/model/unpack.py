@@ -64,7 +64,9 @@ def batch_records(batch: Batch, clock: ClockMap) -> Iterator[Record]:
             facts=fact.facts,
         )
     for metric in batch.metrics:
-        yield MetricRecord(process=process, time_ns=now_ns, **msgspec.structs.asdict(metric))
+        values = msgspec.structs.asdict(metric)
+        time_ns = clock.wall_at(values.pop("mono_ns") or batch.mono_ns)
+        yield MetricRecord(process=process, time_ns=time_ns, **values)
     for payload in batch.payloads:
         yield PayloadRecord(
             process=process,

@@ -131,3 +131,53 @@ def test_errors_by_step_are_all_errors_of_steps(store: RunStore) -> None:
 
 def test_only_the_steps_asked_for_are_given(over: RunStore) -> None:
     assert step_series(over, most=2).steps == [1, 2]
+
+
+def test_short_steps_keep_their_own_values_and_what_is_outside_goes_by_time(tmp_path: Path) -> None:
+    clock = FakeClock()
+    with Tracer(run="run", dir=tmp_path, clock=clock, drain_s=60) as tracer:
+        for step in range(5):
+            with tracer.step(step):
+                clock.advance(0.001)
+                tracer.gauge("loss", step)
+            clock.advance(0.001)
+            tracer.gauge("after", step)
+        clock.advance(1)
+    with RunStore(tmp_path / "run", threads=1) as store:
+        loss, after = series(store, "loss", "step"), series(store, "after", "step")
+    assert loss.lines[0].values == after.lines[0].values == [0, 1, 2, 3, 4]
+
+
+def test_a_histogram_gives_percentiles_along_both_axes(measured: Path) -> None:
+    with RunStore(measured, threads=1) as store:
+        by_step = series(store, "latency", "step").lines[0]
+        (whole,) = series(store, "latency", points=1).lines
+        (tokens,) = series(store, "tokens").lines
+    assert by_step.p50 == pytest.approx([5, 5], rel=0.05)
+    assert by_step.p95 == pytest.approx([10, 10], rel=0.05)
+    assert whole.p50 == pytest.approx([5], rel=0.05)
+    assert (tokens.p50, tokens.p95) == ([], [])
+
+
+def test_gauges_of_several_ranks_are_kept_apart_and_counters_added_up(tmp_path: Path) -> None:
+    for rank in (0, 1, 1):  # the second was started again
+        with Tracer(run="run", dir=tmp_path, role="trainer", rank=rank) as tracer:
+            tracer.gauge("loss", rank + 1)
+            tracer.count("steps", 2, kind="a")
+    with RunStore(tmp_path / "run", threads=1) as store:
+        loss = series(store, "loss", points=1)
+        steps = series(store, "steps", points=1)
+    assert [(line.labels, line.values) for line in loss.lines] == [
+        ({"role": "trainer", "rank": "0"}, [1]),
+        ({"role": "trainer", "rank": "1"}, [2]),
+    ]
+    assert [(line.labels, line.values) for line in steps.lines] == [({"kind": "a"}, [6])]
+
+
+def test_one_name_of_two_kinds_gives_a_line_for_each(tmp_path: Path) -> None:
+    with Tracer(run="run", dir=tmp_path) as tracer:
+        tracer.gauge("tokens", 5)
+        tracer.count("tokens", 7)
+    with RunStore(tmp_path / "run", threads=1) as store:
+        found = series(store, "tokens", points=1)
+    assert [(line.type, line.values) for line in found.lines] == [("counter", [7]), ("gauge", [5])]

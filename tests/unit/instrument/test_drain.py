@@ -9,6 +9,7 @@ import pytest
 from rollscope.config import Settings
 from rollscope.instrument.binding import bind_span_types
 from rollscope.instrument.buffers import HOSTED, Buffers
+from rollscope.instrument.calls import COUNT, GAUGE
 from rollscope.instrument.clock import WallLine
 from rollscope.instrument.drain import Drain
 from rollscope.instrument.encoder import encode_rows
@@ -19,7 +20,7 @@ from rollscope.instrument.spans import NOOP, Span
 from rollscope.instrument.stacks import SpanStack
 from rollscope.model.batch import Batch, SpanColumns, decode_batch
 from rollscope.model.frames import scan_frames
-from rollscope.model.kinds import Kind, MetricType, Status
+from rollscope.model.kinds import Kind, Status
 from rollscope.model.records import (
     DropRecord,
     EndRecord,
@@ -485,9 +486,10 @@ def test_stacks_are_written_along() -> None:
 
 
 def test_thousands_of_facts_stacks_and_metrics_are_spread_over_frames() -> None:
-    bench = Bench()
+    bench = Bench(metric_series=5000)
     bench.buffers.facts += [(b"t" * 16, 5, 10, {"a": n}) for n in range(2500)]
-    bench.buffers.samples += [(MetricType.GAUGE, f"g{n}", {}, n) for n in range(2500)]
+    for n in range(2500):
+        bench.buffers.samples.extend((GAUGE, f"g{n}", n, {}))
     records = bench.run(stacks=[SpanStack(n, "t", []) for n in range(1, 2501)])
     assert len(records) == 1 + 3 * 2500
     for batch in bench.batches():
@@ -498,104 +500,55 @@ def metrics_in(records: list[Record]) -> list[MetricRecord]:
     return [record for record in records if isinstance(record, MetricRecord)]
 
 
-def test_metric_calls_of_one_drain_become_one_record_each() -> None:
+def test_a_metric_is_written_at_once_and_then_when_its_time_has_come() -> None:
+    bench = Bench(metric_s=1.0)
+    values = []
+    for _ in range(12):
+        bench.buffers.samples.extend((COUNT, "n", 1, {}))
+        values.append([metric.value for metric in metrics_in(bench.run())])
+    assert values == [[1], [], [], [], [], [5], [], [], [], [], [5], []]
+    bench.buffers.samples.extend((COUNT, "n", 1, {}))
+    assert [metric.value for metric in metrics_in(bench.run(is_flush=True))] == [2]
+
+
+def test_what_is_left_of_a_metric_is_written_though_nothing_else_happens() -> None:
+    bench = Bench(metric_s=1.0)
+    for _ in range(2):
+        bench.buffers.samples.extend((COUNT, "n", 1, {}))
+        bench.run()
+    assert [metric.value for _ in range(5) for metric in metrics_in(bench.run())] == [1]
+
+
+def test_the_end_writes_metrics_that_are_not_due() -> None:
+    bench = Bench(metric_s=60)
+    for _ in range(3):
+        bench.buffers.samples.extend((COUNT, "n", 1, {}))
+        bench.run()
+    assert [metric.value for metric in metrics_in(bench.run(end="shutdown"))] == [2]
+
+
+def test_between_drains_metrics_are_added_up_and_not_written() -> None:
     bench = Bench()
-    bench.buffers.samples += [(MetricType.COUNTER, "n", {"worker": "a"}, 1)] * 100
-    bench.buffers.samples.append((MetricType.GAUGE, "g", {}, 2.5))
-    counter, gauge = metrics_in(bench.run())
-    assert (counter.name, counter.value, counter.count) == ("n", 100, 100)
-    assert (gauge.name, gauge.value) == ("g", 2.5)
-    assert metrics_in(bench.run()) == []
+    bench.run()
+    bench.buffers.samples.extend((COUNT, "n", 1, {}))
+    frames = len(bench.outbox.parcels)
+    bench.drain.run_rows()
+    assert (bench.buffers.samples, len(bench.outbox.parcels)) == ([], frames)
+    assert [metric.value for metric in metrics_in(bench.run())] == [1]
 
 
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        ({"worker": 3}, {"worker": "3"}),
-        ({"worker": None, "on": True}, {"worker": "None", "on": "True"}),
-        ({"worker": ["a", 1]}, {"worker": "['a', 1]"}),
-        ({"worker": "\ud800"}, {"worker": "\\ud800"}),
-        ({"worker": object()}, {"worker": "<builtins.object>"}),
-        ({"worker": "x" * 10_000}, None),
-    ],
-    ids=range(6),
-)
-def test_labels_of_any_type_become_text(
-    labels: dict[str, Any], expected: dict[str, str] | None
-) -> None:
+def test_each_step_within_one_drain_keeps_its_own_metrics() -> None:
     bench = Bench()
-    bench.buffers.samples += [
-        (MetricType.COUNTER, "n", labels, 1),
-        (MetricType.COUNTER, "n", labels, 1),
-    ]
-    (metric,) = metrics_in(bench.run())
-    assert metric.count == 2
-    if expected is None:
-        assert len(metric.labels["worker"].encode()) <= 512
-    else:
-        assert metric.labels == expected
-
-
-class Tensor:
-    """Would wait for a device if it were asked for its value."""
-
-    def __float__(self) -> float:
-        raise AssertionError("the host's code was run")
-
-
-@pytest.mark.parametrize("value", ["one", None, [1], object(), Tensor(), 1j], ids=range(6))
-@pytest.mark.parametrize("type_", list(MetricType))
-def test_a_value_that_is_no_number_is_told_and_harms_no_other(
-    type_: MetricType, value: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    bench = Bench()
-    bench.buffers.samples += [
-        (MetricType.COUNTER, "before", {}, 1),
-        (type_, "odd", {}, value),
-        (type_, "odd", {}, value),
-        (MetricType.COUNTER, "after", {}, 1),
-    ]
-    assert [metric.name for metric in metrics_in(bench.run())] == ["before", "after"]
-    assert bench.outbox.dropped() == {"metric.no_number": 2}
-    assert len(caplog.messages) == 1
-    assert "'odd'" in caplog.messages[0]
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (True, 1.0),
-        (7, 7.0),
-        (2**80, 2.0**80),
-        (10**400, float("inf")),
-        (-(10**400), float("-inf")),
-        (float("inf"), float("inf")),
-    ],
-    ids=range(6),
-)
-@pytest.mark.parametrize("type_", list(MetricType))
-def test_numbers_of_any_sort_are_taken(type_: MetricType, value: Any, expected: float) -> None:
-    bench = Bench()
-    bench.buffers.samples.append((type_, "n", {}, value))
-    (metric,) = metrics_in(bench.run())
-    assert metric.value == expected
-
-
-def test_a_numpy_scalar_is_taken_for_its_value() -> None:
-    shape = {"__module__": "numpy", "ndim": 0, "item": lambda self: 2.5}
-    bench = Bench()
-    bench.buffers.samples.append((MetricType.GAUGE, "n", {}, type("float32", (), shape)()))
-    (metric,) = metrics_in(bench.run())
-    assert metric.value == 2.5
-
-
-@pytest.mark.parametrize("name", [7, None, ["n"], "\ud800", "x" * 10_000], ids=range(5))
-def test_a_metric_name_of_any_type_becomes_text(name: Any) -> None:
-    bench = Bench()
-    bench.buffers.samples.append((MetricType.COUNTER, name, {}, 1))
-    (metric,) = metrics_in(bench.run())
-    assert isinstance(metric.name, str)
-    assert len(metric.name.encode()) <= 512
+    for number in (4, 5):
+        with bench.types.new_step(number, None, {}):
+            bench.clock.advance(0.01)
+            bench.buffers.samples.extend((GAUGE, "loss", number / 10, {}))
+    bench.buffers.samples.extend((GAUGE, "loss", 9.0, {}))
+    found = metrics_in(bench.run())
+    assert [(metric.step, metric.value) for metric in found] == [(4, 0.4), (5, 0.5), (None, 9.0)]
+    times = [metric.time_ns for metric in found]
+    assert times[1] - times[0] == 10_000_000
+    assert times == sorted(set(times))
 
 
 def test_payloads_go_into_frames_of_their_own() -> None:

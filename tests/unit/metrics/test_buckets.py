@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rollscope.metrics.buckets import ZERO_BUCKET, bucket_of, bucket_upper
+from rollscope.metrics.buckets import ZERO_BUCKET, bucket_of, bucket_rank, bucket_upper
 
 VALUES = [
     *(random.Random(1).lognormvariate(0, 20) for _ in range(2000)),
@@ -72,3 +72,15 @@ def test_infinity_lies_in_the_highest_bucket() -> None:
 def test_an_upper_edge_lies_in_its_own_bucket() -> None:
     for bucket in range(-800, 800):
         assert bucket_of(bucket_upper(bucket)) == bucket
+
+
+def test_a_rank_is_the_middle_of_its_bucket() -> None:
+    buckets = {bucket_of(1.0): 50, bucket_of(8.0): 45, bucket_of(100.0): 5}
+    found = [bucket_rank(buckets, percent) for percent in (1, 50, 51, 95, 96, 100)]
+    assert found == pytest.approx([1, 1, 8, 8, 100, 100], rel=0.05)
+
+
+def test_ranks_at_the_edges_are_what_the_buckets_can_tell() -> None:
+    assert bucket_rank({ZERO_BUCKET: 1}, 50) == 0.0
+    assert bucket_rank({bucket_of(math.inf): 1}, 50) == math.inf
+    assert bucket_rank({}, 50) is None

@@ -63,6 +63,20 @@ def test_a_field_that_we_do_not_know_is_passed_over() -> None:
     assert decode_batch(body) == make_batch()
 
 
+def test_a_metric_of_an_older_writer_has_neither_a_time_nor_a_step() -> None:
+    older = ["counter", "n", {"a": "b"}, 2.0, 2, None, None, {}]
+    (metric,) = decode_batch(msgspec.msgpack.encode(as_map(metrics=[older]))).metrics
+    assert metric == Metric(MetricType.COUNTER, "n", {"a": "b"}, 2.0, 2)
+    assert (metric.mono_ns, metric.step) == (0, None)
+
+
+@pytest.mark.parametrize(("mono_ns", "step"), [(-1, 0), (2**62, 0), (1, 2**63)])
+def test_a_metric_of_no_possible_time_or_step_is_refused(mono_ns: int, step: int) -> None:
+    odd = ["counter", "n", {}, 2.0, 2, None, None, {}, mono_ns, step]
+    with pytest.raises(FrameError):
+        decode_batch(msgspec.msgpack.encode(as_map(metrics=[odd])))
+
+
 def test_a_newer_schema_is_told_apart_from_damage() -> None:
     newer = encode_batch(make_batch(schema=SCHEMA_VERSION + 1))
     with pytest.raises(UnknownSchema, match=rf"schema {SCHEMA_VERSION + 1}.*upgrade rollscope"):

@@ -1,0 +1,1 @@
+"""What metrics cost the caller, and what becomes of many calls."""
