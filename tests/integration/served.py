@@ -102,12 +102,13 @@ async def served(
     is_single: bool = False,
     hosts: tuple[str, ...] = (),
     scrape: ScrapeSettings | None = None,
+    is_local: bool = False,
 ) -> AsyncIterator[Site]:
     """Serve a directory of runs, or a run, for the length of the block."""
     listening = bind("127.0.0.1", 0)
     port = listening.getsockname()[1]
     library = Library(place, Hub(), is_single=is_single, threads=1)
-    access = Access(token=token, port=port, hosts=frozenset(hosts))
+    access = Access(token=token, port=port, hosts=frozenset(hosts), is_local=is_local)
     timeout = aiohttp.ClientTimeout(total=60)
     async with (
         serving(library, access, Listening([listening]), scrape) as server,

@@ -16,7 +16,16 @@ from rollscope.answers.moves import Moves, moves_of
 from rollscope.answers.rows import process_rows
 from rollscope.answers.source import Source
 
-__all__ = ["OTHER", "SERVER_ROLES", "HostGrouping", "HostLine", "Hosts", "hosts"]
+__all__ = [
+    "OTHER",
+    "SERVER_ROLES",
+    "HostGrouping",
+    "HostLine",
+    "Hosts",
+    "OpenSession",
+    "hosts",
+    "open_sessions",
+]
 
 OTHER: Final = "other"
 """Stands for the time between phases."""
@@ -83,7 +92,7 @@ def hosts(source: Source, by: HostGrouping = "host") -> Hosts:
             continue
         name = process.host if by == "host" else process.title
         lines.setdefault(name, _Place(process.host)).add(process)
-    for session in _open_sessions(source, moves_of(source)):
+    for session in open_sessions(source, moves_of(source)):
         runs_it = by_id.get(session.process, ProcessRow(process=session.process))
         name = runs_it.host if by == "host" else session.replica or runs_it.title
         place = lines.setdefault(name, _Place(runs_it.host))
@@ -120,14 +129,19 @@ class _Place:
         self.processes[process.process] = process
 
 
-class _OpenSession(msgspec.Struct):
+class OpenSession(msgspec.Struct):
+    """A session in flight."""
+
+    session_id: int
     process: int
     replica: str | None
+    start_ns: int
     phase: str
+    """That it entered last; `other` between phases."""
 
 
-def _open_sessions(source: Source, moves: Moves) -> list[_OpenSession]:
-    """Give the sessions in flight, each with the phase that it entered last.
+def open_sessions(source: Source, moves: Moves) -> list[OpenSession]:
+    """Give the sessions in flight.
 
     Args:
         source: The run.
@@ -141,15 +155,15 @@ def _open_sessions(source: Source, moves: Moves) -> list[_OpenSession]:
     rows = zip(*(table[name].to_pylist() for name in columns), strict=True)
     sessions, phases = [], []
     for kind, start_ns, span_id, session_id, process, name, replica in rows:
+        start_ns += moves.of(process, start_ns)
         if kind == "session":
-            sessions.append((span_id, process, replica))
+            sessions.append((span_id, process, replica, start_ns))
         else:
-            start_ns += moves.of(process, start_ns)
             phases.append((start_ns, span_id, session_id, name))
     phase_of = {session_id: name for _, _, session_id, name in sorted(phases)}
     return [
-        _OpenSession(process, replica, phase_of.get(span_id, OTHER))
-        for span_id, process, replica in sessions
+        OpenSession(span_id, process, replica, start_ns, phase_of.get(span_id, OTHER))
+        for span_id, process, replica, start_ns in sessions
     ]
 
 

@@ -1,5 +1,6 @@
 """Every family of ours: the one place where names, labels, bounds and meanings stand."""
 
+from functools import partial
 from typing import Final
 
 from rollscope.metrics.families import Family, FamilyKind
@@ -17,23 +18,21 @@ AGE_BOUNDS: Final = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0)
 """Of ages counted in versions."""
 
 
-def _counter(name: str, help_: str, *labels: str) -> Family:
-    return Family(name=PREFIX + name, kind=FamilyKind.COUNTER, help=help_, labels=labels)
+_declared: Final[list[Family]] = []
 
 
-def _gauge(name: str, help_: str, *labels: str) -> Family:
-    return Family(name=PREFIX + name, kind=FamilyKind.GAUGE, help=help_, labels=labels)
-
-
-def _info(name: str, help_: str, *labels: str) -> Family:
-    return Family(name=PREFIX + name, kind=FamilyKind.INFO, help=help_, labels=labels)
-
-
-def _histogram(
-    name: str, help_: str, *labels: str, bounds: tuple[float, ...] = TIME_BOUNDS
+def _family(
+    kind: FamilyKind, name: str, help_: str, *labels: str, bounds: tuple[float, ...] = ()
 ) -> Family:
-    kind = FamilyKind.HISTOGRAM
-    return Family(name=PREFIX + name, kind=kind, help=help_, labels=labels, bounds=bounds)
+    family = Family(name=PREFIX + name, kind=kind, help=help_, labels=labels, bounds=bounds)
+    _declared.append(family)
+    return family
+
+
+_counter = partial(_family, FamilyKind.COUNTER)
+_gauge = partial(_family, FamilyKind.GAUGE)
+_info = partial(_family, FamilyKind.INFO)
+_histogram = partial(_family, FamilyKind.HISTOGRAM, bounds=TIME_BOUNDS)
 
 
 SESSIONS_STARTED: Final = _counter(
@@ -50,7 +49,9 @@ SESSIONS_UNJUDGED: Final = _gauge(
 SESSIONS_IN_FLIGHT: Final = _gauge(
     "sessions_in_flight", "Open sessions by the phase they are in.", "run", "phase"
 )
-SESSIONS_QUEUED: Final = _gauge("sessions_queued", "Open sessions that wait for a slot.", "run")
+SESSIONS_QUEUED: Final = _gauge(
+    "sessions_queued", "Open sessions whose phase says that they wait.", "run"
+)
 OLDEST_SESSION_AGE: Final = _gauge(
     "oldest_session_age_seconds",
     "How long the oldest open session has been running, by the phase it is in.",
@@ -96,7 +97,7 @@ REWARD: Final = _gauge(
     "reward", "Mean reward of the sessions of the last step that ended.", "run", "family"
 )
 TOKENS: Final = _counter(
-    "tokens_total", "Tokens of sessions that have ended, in and out.", "run", "direction"
+    "tokens_total", "Tokens that phases, or else sessions, have told of.", "run", "direction"
 )
 TOKENS_PER_SECOND: Final = _gauge(
     "tokens_out_per_second", "Tokens made in the last minute, by second.", "run"
@@ -146,7 +147,5 @@ EXPOSING_SECONDS: Final = _gauge(
     "exposing_seconds", "How long it took to work out the metrics of a run.", "run"
 )
 
-FAMILIES: Final[tuple[Family, ...]] = tuple(
-    value for value in list(globals().values()) if isinstance(value, Family)
-)
+FAMILIES: Final = tuple(_declared)
 """In the order in which they are shown."""

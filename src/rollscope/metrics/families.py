@@ -38,10 +38,15 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Of a histogram: the upper bounds, rising, without the last, which is infinite."""
 
     @property
+    def stem(self) -> str:
+        """The name without the end that its kind demands, as OpenMetrics calls a family."""
+        ends = {FamilyKind.COUNTER: "_total", FamilyKind.INFO: "_info"}
+        return self.name.removesuffix(ends.get(self.kind, ""))
+
+    @property
     def unit(self) -> str:
         """The unit that the name ends with, if it has one."""
-        stem = self.name.removesuffix("_total")
-        last = stem.rpartition("_")[2]
+        last = self.stem.rpartition("_")[2]
         return last if last in ("seconds", "bytes", "ratio") else ""
 
 

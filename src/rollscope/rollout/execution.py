@@ -35,6 +35,7 @@ __all__ = ["Execution"]
 
 _NO_LIMIT: Final = 2**62
 _COUNTED: Final = ("accepted", "rejected", "running", "enqueued")
+_BOUND_GAUGE: Final = "rollscope.staleness_bound"
 
 
 class Execution:
@@ -79,6 +80,7 @@ class Execution:
         )
         self.set_dynamic(dynamic=False)
         self.runner.set_version(self._seen_version)
+        self._tell_bound()
         self.runner.start()
 
     def close(self) -> CloseReport:
@@ -101,6 +103,12 @@ class Execution:
         """Tell that the weights were updated: what was handed over is used, and more may start."""
         self.ack()
         self.runner.set_version(version)
+        self._tell_bound()
+
+    def _tell_bound(self) -> None:
+        """Record how old items may get; with each version, since recording may begin later."""
+        bound = getattr(self.manager, "max_staleness", self._settings.max_staleness)
+        tracing.gauge(_BOUND_GAUGE, bound)
 
     def _note_version(self, version: int) -> None:
         """Take over a version that the engine has and nobody has told us; it may lag behind us."""

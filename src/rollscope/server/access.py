@@ -18,6 +18,7 @@ __all__ = ["Access", "Caller", "is_loopback", "split_host"]
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _BEARER: Final = "bearer "
+_FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 
 
 class Caller(Enum):
@@ -39,6 +40,8 @@ class Access(NamedTuple):
     port: int
     hosts: frozenset[str] = frozenset()
     """Names it goes by beside the loopback ones, in lower case."""
+    is_local: bool = False
+    """Whether it listens where only this machine reaches it."""
 
     def knows_host(self, header: str | None) -> bool:
         """Say whether a Host header names this server."""
@@ -66,6 +69,14 @@ class Access(NamedTuple):
         if self.is_token(_cookie(headers, self.cookie_name(headers.get("host")))):
             return Caller.COOKIE
         return Caller.NOBODY
+
+    def is_neighbour(self, peer: str | None, headers: Mapping[str, str]) -> bool:
+        """Say whether a program of this machine asks, of a server that no other machine reaches.
+
+        A proxy on this machine may ask for somebody else, and says so.
+        """
+        is_forwarded = any(name in headers for name in _FORWARDED)
+        return self.is_local and peer is not None and is_loopback(peer) and not is_forwarded
 
     @staticmethod
     def is_foreign(headers: Mapping[str, str]) -> bool:

@@ -7,6 +7,9 @@ on purpose counts there, no cookie. With such a token the Host header may say an
 senders use whatever name they reach this machine by: names are checked against sites that let a
 name of their own point at us, and those can make a browser send much, but no token that they do not
 know. Without a token at all, names and origins are checked as for the page.
+
+`/metrics` is for programs too, but one that runs on the same machine needs no token where no other
+machine reaches the server: numbers and names are all that it says.
 """
 
 from typing import Final
@@ -20,7 +23,7 @@ from rollscope.server.access import Access, Caller
 from rollscope.server.bodyreading import discard
 from rollscope.server.failures import Failure, failure_response
 
-__all__ = ["POLICY", "Gate"]
+__all__ = ["HEALTH_PATH", "METRICS_PATH", "POLICY", "Gate"]
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -34,6 +37,8 @@ _MARKS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _API: Final = "/api/"
+HEALTH_PATH: Final = "/healthz"
+METRICS_PATH: Final = "/metrics"
 _PROGRAMS: Final = "/v1/"
 _READING: Final = frozenset({"GET", "HEAD"})
 _COOKIE_AGE_S: Final = 30 * 24 * 3600
@@ -79,6 +84,10 @@ class Gate:
         method, path = scope["method"], scope["path"]
         if path.startswith(_PROGRAMS):
             return self._refuse_program(headers)
+        if path == HEALTH_PATH:
+            return None  # says no more than that somebody listens
+        if path == METRICS_PATH:
+            return self._refuse_monitor(scope, headers)
         if not self._access.knows_host(headers.get("host")):
             return _unknown_name()
         is_page = method in _READING and not path.startswith(_API)
@@ -99,6 +108,20 @@ class Gate:
         if not self._access.knows_host(headers.get("host")):
             return _unknown_name()
         return _foreign() if Access.is_foreign(headers) else None
+
+    def _refuse_monitor(self, scope: Scope, headers: Headers) -> Response | None:
+        """Let monitoring systems in: with the token under any name, else as neighbours."""
+        caller = self._access.caller(headers)
+        if caller is Caller.BEARER:
+            return None
+        if not self._access.knows_host(headers.get("host")):
+            return _unknown_name()
+        if Access.is_foreign(headers):
+            return _foreign()
+        peer, _ = scope.get("client") or (None, None)
+        if caller is not Caller.NOBODY or self._access.is_neighbour(peer, headers):
+            return None
+        return failure_response(Failure(401, "The token is missing or wrong.", _AUTHORIZE))
 
     def _check_caller(self, caller: Caller, headers: Headers, path: str) -> Response | None:
         if caller is not Caller.NOBODY:

@@ -103,10 +103,14 @@ class Library:
         """Give the runs that are open."""
         return list(self._opened.values())
 
+    async def outline(self) -> list[RunEntry]:
+        """Give what can be seen of each run from outside, open or not."""
+        names = await self.names()
+        return await asyncio.to_thread(self._describe_all, {n: self._paths[n] for n in names})
+
     async def describe(self) -> RunsAnswer:
         """List the runs, the newest first."""
-        names = await self.names()
-        entries = await asyncio.to_thread(self._describe_all, {n: self._paths[n] for n in names})
+        entries = await self.outline()
         for entry in entries:
             run = self._opened.get(entry.name)
             if run is not None:

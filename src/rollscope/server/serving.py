@@ -17,11 +17,13 @@ import uvicorn
 
 from rollscope.collect.collector import Collector
 from rollscope.collect.scraping import ScrapeSettings
+from rollscope.exposing.pushing import Pushed
 from rollscope.server.access import Access
 from rollscope.server.app import make_app, make_collector
 from rollscope.server.hub import Hub
 from rollscope.server.library import Library
 from rollscope.server.listening import Listening
+from rollscope.server.monitors import Monitors
 from rollscope.server.opened import THREAD_PREFIX
 
 __all__ = ["Served", "run_server", "serving"]
@@ -74,11 +76,13 @@ async def serving(
     access: Access,
     listening: Listening,
     scrape: ScrapeSettings | None = None,
+    monitors: Monitors | None = None,
+    pushed: Pushed | None = None,
 ) -> AsyncIterator[Served]:
     """Serve while the block runs; leaving it waits until everything is let go of."""
     collector = make_collector(library)
     config = uvicorn.Config(
-        make_app(library, access, collector, scrape),
+        make_app(library, access, collector, scrape, monitors, pushed),
         http="h11",
         ws="none",
         lifespan="on",
@@ -113,6 +117,8 @@ def run_server(
     when_up: Callable[[int | None], None],
     until: Callable[[], Awaitable[None]] | None = None,
     scrape: ScrapeSettings | None = None,
+    monitors: Monitors | None = None,
+    pushed: Pushed | None = None,
 ) -> None:
     """Serve until SIGINT, SIGTERM, or until something else ends.
 
@@ -124,6 +130,8 @@ def run_server(
         when_up: Called once requests are answered, with the port for gRPC, if any.
         until: Ends the server when it returns.
         scrape: Who is asked for metrics.
+        monitors: Which monitoring programs stand beside it.
+        pushed: Who is sent the metrics of all runs.
     """
     _log_faults()
     _collect_rarely()
@@ -131,7 +139,18 @@ def run_server(
     leaving.daemon = True
     with suppress(KeyboardInterrupt):
         asyncio.run(
-            _serve(place, access, listening, is_single, when_up, until, leaving.start, scrape)
+            _serve(
+                place,
+                access,
+                listening,
+                is_single,
+                when_up,
+                until,
+                leaving.start,
+                scrape,
+                monitors,
+                pushed,
+            )
         )
     # The interpreter must not be taken down under a thread that is inside a library.
     for thread in threading.enumerate():
@@ -149,6 +168,8 @@ async def _serve(
     until: Callable[[], Awaitable[None]] | None,
     when_stopping: Callable[[], None],
     scrape: ScrapeSettings | None,
+    monitors: Monitors | None,
+    pushed: Pushed | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
@@ -156,7 +177,7 @@ async def _serve(
         loop.add_signal_handler(number, stopping.set)
     library = Library(place, Hub(), is_single=is_single)
     async with (
-        serving(library, access, listening, scrape) as served,
+        serving(library, access, listening, scrape, monitors, pushed) as served,
         _serving_grpc(listening, access, served.collector) as grpc_port,
     ):
         when_up(grpc_port)
