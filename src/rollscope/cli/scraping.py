@@ -1,4 +1,4 @@
-"""Options of `rollscope view` that say which inference engines to ask for their metrics."""
+"""Options of `rollscope view` that say which inference engines are asked for their metrics."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -47,6 +47,13 @@ def add_scrape_arguments(parser: ArgumentParser) -> None:
         metavar="GLOB",
         help="keep metrics of such names too, as ray_node_*; may be repeated",
     )
+    parser.add_argument(
+        "--sd-dir",
+        type=Path,
+        metavar="DIR",
+        help="write all that are asked to a file there, for a Prometheus that discovers services "
+        "by files; kept up to date",
+    )
 
 
 def scrape_settings(args: Namespace) -> "ScrapeSettings":
@@ -66,4 +73,6 @@ def scrape_settings(args: Namespace) -> "ScrapeSettings":
         targets = tuple(parse_named_target(text) for text in args.scrape)
     except ValueError as error:
         raise CommandError(f"--scrape: {error}", 2) from None
-    return ScrapeSettings(targets, args.scrape_file, args.scrape_every, tuple(args.scrape_also))
+    return ScrapeSettings(
+        targets, args.scrape_file, args.scrape_every, tuple(args.scrape_also), args.sd_dir
+    )

@@ -16,12 +16,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 from rollscope._version import __version__
 from rollscope.collect.activity import RunChoice, is_recorded
 from rollscope.collect.collector import Collector
+from rollscope.collect.discovery import DiscoveryFile, DiscoveryGroup, discovery_groups
 from rollscope.collect.engineseries import SeriesChoice
-from rollscope.collect.targets import MOST_TARGETS, Target, read_target_file
+from rollscope.collect.expiry import Expiry
+from rollscope.collect.targets import ListedTargets, Target
+from rollscope.collect.targetstore import TargetStore
 from rollscope.collect.watching import Watch
+from rollscope.collect.watchlist import Source, TargetKey, Watched, WatchList, key_of
 from rollscope.errors import IngestError
 from rollscope.model.batch import Metric, ProcessHeader
 
@@ -33,8 +39,6 @@ _END: Final = "exit"
 _LOOK_EVERY_S: Final = 1.0
 _LEAST_HEARTBEAT_S: Final = 5.0
 
-TargetKey = tuple[str | None, str]
-
 
 class ScrapeSettings(NamedTuple):
     """What is asked for metrics."""
@@ -45,62 +49,87 @@ class ScrapeSettings(NamedTuple):
     every_s: float = 2.0
     also: tuple[str, ...] = ()
     """Patterns of names that are kept beside those of engines."""
+    sd_dir: Path | None = None
+    """Where all targets are written for a Prometheus that asks them too."""
 
 
 class Scraper:
     """Keeps asking; for the event loop of a server."""
 
-    def __init__(self, collector: Collector, settings: ScrapeSettings | None = None) -> None:
-        """Ask nobody yet."""
+    def __init__(
+        self,
+        collector: Collector,
+        settings: ScrapeSettings | None = None,
+        expiry: Expiry | None = None,
+    ) -> None:
+        """Ask nobody yet.
+
+        Args:
+            collector: Keeps what they answer.
+            settings: Who is asked; nobody if not given.
+            expiry: Says when targets that were registered go.
+        """
         self._collector = collector
         self._settings = settings or ScrapeSettings()
-        self._choice = SeriesChoice(self._settings.also)
+        self.expiry = expiry or Expiry()
+        self.store = TargetStore(collector.directory, collector.only_run)
+        self._list = WatchList(SeriesChoice(self._settings.also), self._settings.every_s)
+        file, sd_dir = self._settings.file, self._settings.sd_dir
+        self._listed = None if file is None else ListedTargets(file)
+        self._discovery = None if sd_dir is None else DiscoveryFile(sd_dir)
         self._runs = RunChoice(collector.directory, collector.only_run)
         self._chosen: str | None = None
         self._active: set[str] = set()
         self._written: set[str] = set()
-        self._watches: dict[TargetKey, Watch] = {}
-        self._tasks: dict[TargetKey, asyncio.Task[None]] = {}
-        self._listed: set[TargetKey] = set()
-        self._file_state: tuple[int, int] | None = None
+        self._tasks: dict[Watch, asyncio.Task[None]] = {}
+        self._changed = asyncio.Event()
+        self._saving = asyncio.Lock()
         for target in self._settings.targets:
-            self.add(target)
+            self._list.put(target, Source.OPTION)
 
-    def add(self, target: Target) -> None:
-        """Ask a target from now on; one with the same run and address is replaced.
+    async def register(self, target: Target) -> None:
+        """Ask a target from now on, and remember it; one with the same key is replaced.
 
         Raises:
+            TargetFixed: Options or a file name it.
             ValueError: There are too many.
         """
-        key = _key(target)
-        if key not in self._watches and len(self._watches) >= MOST_TARGETS:
-            raise ValueError(f"{MOST_TARGETS} targets are asked already")
-        if key in self._watches and self._watches[key].target == target:
-            return
-        self.remove(target.run, target.address.url)
-        self._watches[key] = Watch(target, self._choice, self._settings.every_s)
+        if target.run is None and self._collector.only_run is not None:
+            target = msgspec.structs.replace(target, run=self._collector.only_run)
+        self._list.put(target, Source.REQUEST)
+        await self._save()
 
-    def remove(self, run: str | None, url: str) -> bool:
-        """Ask a target no more; False if it was not asked."""
-        watch = self._watches.pop((run, url), None)
-        task = self._tasks.pop((run, url), None)
-        if task is not None:
-            task.cancel()
-        return watch is not None
+    async def unregister(self, key: TargetKey) -> bool:
+        """Ask a target no more; False if it was not asked.
 
-    def watches(self, run: str) -> list[Watch]:
-        """Give what is asked for a run, by address."""
-        found = [one for one in self._watches.values() if one.target.run in (None, run)]
-        return sorted(found, key=lambda one: one.target.address)
+        Raises:
+            TargetFixed: Options or a file name it.
+        """
+        if key[0] is None and self._collector.only_run is not None:
+            key = (self._collector.only_run, key[1])
+        was_there = self._list.drop(key)
+        if was_there:
+            await self._save()
+        return was_there
+
+    def watched(self, run: str | None = None) -> list[Watched]:
+        """Give what is asked, by address: for a run, or for all of them."""
+        found = [one for one in self._list if run is None or one.watch.target.run in (None, run)]
+        return sorted(found, key=lambda one: (one.watch.target.address, one.watch.target.run or ""))
+
+    def discovery(self) -> list[DiscoveryGroup]:
+        """Give all targets for a Prometheus."""
+        return discovery_groups((one.watch.target for one in self._list), self._chosen)
 
     async def run(self) -> None:
         """Ask for as long as the server runs."""
         while True:
+            self._changed.clear()
             await self._look()
-            for key, watch in self._watches.items():
-                if key not in self._tasks:
-                    self._tasks[key] = asyncio.create_task(self._keep_asking(watch))
-            await asyncio.sleep(_LOOK_EVERY_S)
+            self._start_and_stop()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_EVERY_S):
+                    await self._changed.wait()
 
     async def close(self) -> None:
         """Hang up everywhere, and end what was written; before the collector is closed."""
@@ -110,16 +139,30 @@ class Scraper:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks.clear()
         await self._end_logs(self._written)
+        async with self._saving:
+            await asyncio.to_thread(self.store.close)
+
+    def _start_and_stop(self) -> None:
+        """Have asked exactly those on the list."""
+        wanted = {one.watch for one in self._list}
+        for watch in self._tasks.keys() - wanted:
+            self._tasks.pop(watch).cancel()
+        for watch in wanted - self._tasks.keys():
+            self._tasks[watch] = asyncio.create_task(self._keep_asking(watch))
 
     async def _look(self) -> None:
         """See which targets and runs there are now."""
-        if self._settings.file is not None:
-            await self._read_file(self._settings.file)
-        if not self._watches and not self._written:
-            return
-        named = {watch.target.run for watch in self._watches.values()}
-        self._chosen, self._active = await asyncio.to_thread(self._look_at_runs, named)
-        await self._end_logs(self._written - self._active)
+        async with self._saving:
+            self._take_over(await asyncio.to_thread(self.store.claim))
+        if self._listed is not None:
+            await self._read_file(self._listed)
+        if self._list or self._written:
+            named = {one.watch.target.run for one in self._list}
+            self._chosen, self._active = await asyncio.to_thread(self._look_at_runs, named)
+            await self._end_logs(self._written - self._active)
+            await self._let_go()
+        if self._discovery is not None:
+            await asyncio.to_thread(self._discovery.write, self.discovery())
 
     def _look_at_runs(self, named: Iterable[str | None]) -> tuple[str | None, set[str]]:
         chosen = self._runs.choose()
@@ -127,27 +170,39 @@ class Scraper:
         directory = self._collector.directory
         return chosen, {run for run in runs if run is not None and is_recorded(directory / run)}
 
-    async def _read_file(self, path: Path) -> None:
-        """Take over what a file lists, if it has changed; what it no longer lists is let go of."""
-        state = None
-        try:
-            status = await asyncio.to_thread(path.stat)
-            state = (status.st_mtime_ns, status.st_size)
-            if state == self._file_state:
-                return
-            listed = {_key(one): one for one in await asyncio.to_thread(read_target_file, path)}
-            for run, url in self._listed - listed.keys():
-                self.remove(run, url)
-            for target in listed.values():
-                self.add(target)
-            self._listed = set(listed)
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            if state is None and self._file_state == (0, 0):
-                return  # told already
-            _log.warning("Targets stay as they are: %s cannot be used: %s", path, why)
-            state = state or (0, 0)
-        self._file_state = state
+    async def _read_file(self, listed: ListedTargets) -> None:
+        targets = await asyncio.to_thread(listed.read)
+        if targets is not None:
+            try:
+                self._list.put_listed(targets)
+            except ValueError as error:
+                _log.warning("Not all targets of the file are asked: %s", error)
+
+    async def _let_go(self) -> None:
+        """Ask those no more that have been of no use for long."""
+        requested = [one.watch for one in self._list if one.source is Source.REQUEST]
+        going = self.expiry.look(requested, self._chosen, self._active)
+        for target, why in going:
+            _log.warning("%s is asked no more: %s", target.address.url, why)
+            self._list.drop(key_of(target))
+        if going:
+            await self._save()
+
+    async def _save(self) -> None:
+        async with self._saving:
+            self._take_over(await asyncio.to_thread(self.store.claim, make=True))
+            await asyncio.to_thread(self.store.save, self._list.requested())
+        self._changed.set()
+
+    def _take_over(self, targets: Iterable[Target]) -> None:
+        """Ask what an earlier server was told to; what was said to this one goes first."""
+        there = {key_of(one.watch.target) for one in self._list}
+        for target in targets:
+            with suppress(IngestError, ValueError):
+                if target.run is not None:
+                    self._collector.keeper.check_run(target.run)
+                if key_of(target) not in there:
+                    self._list.put(target, Source.REQUEST)
 
     async def _keep_asking(self, watch: Watch) -> None:
         await asyncio.sleep(random.uniform(0, min(self._settings.every_s, 1.0)))  # noqa: S311  (spread)
@@ -188,10 +243,6 @@ class Scraper:
     def _end(self, run: str) -> None:
         self._collector.author(run, _KEY, _header(_LEAST_HEARTBEAT_S)).write(end=_END)
         self._collector.forget(run, _KEY)
-
-
-def _key(target: Target) -> TargetKey:
-    return (target.run, target.address.url)
 
 
 def _header(heartbeat_s: float) -> ProcessHeader:

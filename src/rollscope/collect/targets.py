@@ -1,16 +1,25 @@
 """Targets: who is asked for metrics, as options, files and requests name them."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from rollscope.collect.asking import TargetAddress, parse_address
+from rollscope.collect.addresses import TargetAddress, parse_address
 from rollscope.model.undecodable import UNDECODABLE
 
-__all__ = ["MOST_TARGETS", "Target", "make_target", "parse_named_target", "read_target_file"]
+__all__ = [
+    "MOST_TARGETS",
+    "ListedTargets",
+    "Target",
+    "make_target",
+    "parse_named_target",
+    "read_target_file",
+]
 
+_log = logging.getLogger("rollscope.scraping")
 MOST_TARGETS: Final = 1_000
 _FILE_BYTES: Final = 4 * 1024 * 1024
 _MOST_LABELS: Final = 16
@@ -108,3 +117,31 @@ def _targets_of(groups: Iterable[_Group]) -> Iterable[Target]:
             yield make_target(
                 url, replica=labels.get("replica"), labels=shown, run=labels.get("run")
             )
+
+
+class ListedTargets:
+    """A file of targets that may change; for one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        """Read nothing yet."""
+        self._path = path
+        self._state: tuple[int, int] | None = None
+        self._is_missing = False
+
+    def read(self) -> list[Target] | None:
+        """Give what it lists, if that has changed; what cannot be used is told once."""
+        state = None
+        try:
+            status = self._path.stat()
+            self._is_missing = False
+            state = (status.st_mtime_ns, status.st_size)
+            if state == self._state:
+                return None
+            self._state = state
+            return read_target_file(self._path)
+        except (OSError, ValueError) as error:
+            if state is not None or not self._is_missing:
+                why = error.strerror if isinstance(error, OSError) else str(error)
+                _log.warning("Targets stay as they are: %s cannot be used: %s", self._path, why)
+            self._is_missing = state is None
+            return None

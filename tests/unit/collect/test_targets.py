@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rollscope.collect.asking import parse_address
+from rollscope.collect.addresses import parse_address
 from rollscope.collect.targets import make_target, parse_named_target, read_target_file
 
 if TYPE_CHECKING:
