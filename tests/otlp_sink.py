@@ -94,7 +94,7 @@ class Sink:
 
 
 @contextmanager
-def http_sink(*, is_tls: bool = False) -> Iterator[Sink]:
+def http_sink(*, is_tls: bool = False, port: int = 0) -> Iterator[Sink]:
     """Run a collector on a port of its own."""
     sink = Sink()
 
@@ -129,7 +129,7 @@ def http_sink(*, is_tls: bool = False) -> Iterator[Sink]:
         def handle_error(self, request: Any, client_address: Any) -> None:
             """Say nothing of clients that go away."""
 
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", port), Handler)
     if is_tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(TLS / "cert.pem", TLS / "key.pem")

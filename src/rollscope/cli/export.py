@@ -1,6 +1,5 @@
 """`rollscope export`: a run for other tools, as OTLP to an endpoint or a file."""
 
-import os
 import signal
 import sys
 import threading
@@ -10,6 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rollscope.cli.arguments import add_examples, add_scope
+from rollscope.cli.forwarding import (
+    add_forwarding_arguments,
+    check_forwarding,
+    forward,
+)
+from rollscope.cli.otlptarget import (
+    add_target_arguments,
+    export_settings,
+    make_target,
+    tell_exported,
+)
 from rollscope.cli.reading import add_reading_arguments, check_extra, open_run
 from rollscope.errors import CommandError
 
@@ -23,7 +33,6 @@ __all__ = ["ExportCommand"]
 
 _FORMATS: Final = ("otlp",)
 _STYLES: Final = ("rollscope", "logfire")
-_PROTOCOLS: Final = ("http/protobuf", "http/json", "grpc")
 _NOTHING: Final = "OpenTelemetry is switched off by {}: nothing is sent"
 
 
@@ -31,13 +40,13 @@ class ExportCommand:
     """Sends a run, once or as it grows."""
 
     name = "export"
-    summary = "send a run on as OTLP, to an endpoint or into a file"
+    summary = "send a run, or every run, on as OTLP, to an endpoint or a file"
 
     def configure(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""
         add_reading_arguments(parser)
         parser.add_argument("--format", choices=_FORMATS, default="otlp", help="(default: otlp)")
-        self._add_place(parser)
+        add_target_arguments(parser)
         self._add_choice(parser)
         add_examples(
             parser,
@@ -45,32 +54,11 @@ class ExportCommand:
             "         rollscope export runs/my-run -o my-run.jsonl --scope 30-40",
             "         rollscope export runs/my-run --endpoint http://tempo:4318 --follow "
             "--state my-run.sent",
+            "         rollscope export --every-run --dir runs --endpoint http://tempo:4318 "
+            "--follow --state-dir sent",
             "",
             "OTEL_EXPORTER_OTLP_* and other variables of OpenTelemetry count where nothing else is "
             "said.",
-        )
-
-    def _add_place(self, parser: ArgumentParser) -> None:
-        group = parser.add_argument_group("where to")
-        group.add_argument(
-            "-o", "--output", metavar="FILE", help="a file of JSON lines, - for the output"
-        )
-        group.add_argument(
-            "--endpoint", metavar="URL", help="where OTLP is taken, such as http://HOST:4318"
-        )
-        group.add_argument(
-            "--protocol", choices=_PROTOCOLS, help="how it is spoken (default: http/protobuf)"
-        )
-        group.add_argument(
-            "--header",
-            action="append",
-            metavar="NAME=VALUE",
-            help="sent with each request, such as 'Authorization=Bearer ...'; may be repeated",
-        )
-        group.add_argument("--timeout", type=float, metavar="S", help="for one request")
-        group.add_argument("--compression", choices=("gzip", "none"), help="(default: gzip)")
-        group.add_argument(
-            "--certificate", metavar="FILE", help="who signed the certificate of the endpoint"
         )
 
     def _add_choice(self, parser: ArgumentParser) -> None:
@@ -91,72 +79,27 @@ class ExportCommand:
             default="rollscope",
             help="how they are told of (default: rollscope)",
         )
+        add_forwarding_arguments(group)
         group.add_argument("--batch", type=int, metavar="N", help="spans in a request (512)")
         add_scope(parser)
 
     def run(self, args: Namespace) -> int:
         """Export, and say what was sent."""
         check_extra()
-        settings = _settings(args)
+        check_forwarding(args)
+        settings = export_settings(args)
         if args.output is None and settings.is_off:
             print(_NOTHING.format("OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER"), file=sys.stderr)
             return 0
-        target = _target(args, settings)
+        target = make_target(args, settings)
         try:
+            if args.every_run:
+                return forward(args, settings, target)
             with open_run(args) as store:
                 _export(args, store, settings, target)
         finally:
             target.close()
         return 0
-
-
-def _settings(args: Namespace) -> "ExportSettings":
-    from rollscope.otlp.export.settings import parse_pairs, read_settings
-
-    for name in ("batch", "timeout"):
-        value = getattr(args, name)
-        if value is not None and not value > 0:
-            raise CommandError(f"--{name} must be more than 0, not {value}", 2)
-    try:
-        headers = {
-            name: value for one in args.header or () for name, value in parse_pairs(one).items()
-        }
-    except ValueError as error:
-        raise CommandError(f"--header: {error}", 2) from None
-    if args.output is not None and args.endpoint is not None:
-        raise CommandError("give either -o FILE or --endpoint URL, not both", 2)
-    return read_settings(
-        os.environ,
-        endpoint=args.endpoint,
-        protocol=args.protocol,
-        headers=headers,
-        timeout_s=args.timeout,
-        compression=args.compression,
-        certificate=args.certificate,
-        batch_spans=args.batch,
-    )
-
-
-def _target(args: Namespace, settings: "ExportSettings") -> "Target":
-    if args.output is not None:
-        from rollscope.otlp.export.filetarget import FileTarget
-
-        is_going_on = args.state is not None and Path(args.state).exists()
-        return FileTarget(args.output, is_added_to=is_going_on)
-    from rollscope.otlp.answering import Signal
-
-    wanted = [Signal.TRACES] + [Signal.METRICS] * bool(args.metrics)
-    if not all(signal in settings.endpoints for signal in wanted):
-        raise CommandError(
-            "say where to: --endpoint URL (or OTEL_EXPORTER_OTLP_ENDPOINT), or -o FILE", 2
-        )
-    if settings.protocol == "grpc":
-        from rollscope.otlp.export.grpctarget import GrpcTarget
-
-        return GrpcTarget(settings)
-    from rollscope.otlp.export.httptarget import HttpTarget
-
-    return HttpTarget(settings)
 
 
 def _export(
@@ -180,7 +123,7 @@ def _export(
             exporter.follow()
     except ExportFailed as error:
         raise CommandError(f"{error}\n{_left(args, exporter.exported)}") from error
-    _tell(args, exporter.exported, time.monotonic() - began)
+    tell_exported(args, exporter.exported, time.monotonic() - began)
 
 
 def _exporter(
@@ -230,24 +173,3 @@ def _left(args: Namespace, exported: "Exported") -> str:
     if args.state is None:
         return f"{done}; with --state FILE the next export goes on from there"
     return f"{done}; the same command goes on from there"
-
-
-def _tell(args: Namespace, exported: "Exported", seconds: float) -> None:
-    if args.json:
-        from rollscope.cli.terminal.output import print_json
-
-        if args.output != "-":
-            print_json(exported)
-        return
-    if args.output == "-":
-        return
-    parts = [f"{exported.spans} spans"]
-    parts += [f"{exported.pending} open ones"] * bool(exported.pending)
-    parts += [f"{exported.points} points of metrics"] * bool(exported.points)
-    print(f"{', '.join(parts)} sent in {exported.requests} requests, {seconds:.1f} s")
-    if exported.taken_before:
-        print(f"{exported.taken_before} had been sent before")
-    if exported.sampled_out:
-        print(f"{exported.sampled_out} were left out by OTEL_TRACES_SAMPLER")
-    if exported.rejected:
-        print(f"the endpoint left out {exported.rejected} of them: {exported.said}")

@@ -123,11 +123,28 @@ class Exporter:
         Raises:
             ExportFailed: The endpoint refuses for good.
         """
+        while not self._is_last_look:
+            self.look_again(is_last=self._stop.wait(self._settings.every_s))
+        return self.exported
+
+    def look_again(self, *, is_last: bool = False, is_over: bool = False) -> Exported:
+        """Send what has come since, once everything that was there has been sent.
+
+        Args:
+            is_last: Go on although it was told to stop; waiting for the endpoint still ends.
+            is_over: Send spans as lost too that nobody is going to end.
+
+        Raises:
+            ExportFailed: The endpoint refuses for good.
+        """
+        self._is_last_look = is_last
+        if self._position.intake is None:
+            return self.exported  # it was stopped amid what was there
         with suppress(Stopped):
-            while not self._is_last_look:
-                self._is_last_look = self._stop.wait(self._settings.every_s)
-                self._store.refresh()
-                self._send_new()
+            self._store.refresh()
+            self._send_new()
+            if is_over:
+                self._send_lost()
         return self.exported
 
     def _send_all(self, progress: Progress | None) -> None:

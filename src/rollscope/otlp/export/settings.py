@@ -55,8 +55,9 @@ class ExportSettings(msgspec.Struct, kw_only=True, frozen=True):
 class _Reader:
     """Reads variables, and says which one is wrong."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str], signal: Signal) -> None:
         self._env = env
+        self._signal = signal
 
     def text(self, *names: str) -> str | None:
         """Give the first that is set; an empty one counts as not set."""
@@ -72,13 +73,15 @@ class _Reader:
         return default
 
     def otlp(self, what: str) -> tuple[str, str]:
-        """Name the variables of a setting: for traces, then for all signals."""
-        return f"OTEL_EXPORTER_OTLP_TRACES_{what}", f"OTEL_EXPORTER_OTLP_{what}"
+        """Name the variables of a setting: for the signal, then for all signals."""
+        own = f"OTEL_EXPORTER_OTLP_{self._signal.upper()}_{what}"
+        return own, f"OTEL_EXPORTER_OTLP_{what}"
 
 
 def read_settings(
     env: Mapping[str, str],
     *,
+    signal: Signal = Signal.TRACES,
     endpoint: str | None = None,
     protocol: str | None = None,
     headers: Mapping[str, str] | None = None,
@@ -89,10 +92,21 @@ def read_settings(
 ) -> ExportSettings:
     """Read the settings; arguments that are not None come first.
 
+    Args:
+        env: OpenTelemetry's variables, among others.
+        signal: Whose own variables come before those for all signals.
+        endpoint: For all signals; a path of a signal is added.
+        protocol: One of `PROTOCOLS`.
+        headers: Added to those of the variables.
+        timeout_s: For one request.
+        compression: `gzip` or `none`.
+        certificate: A file with who signed the endpoint's.
+        batch_spans: How many go in one request.
+
     Raises:
         SettingError: A variable has a value that cannot be used.
     """
-    reader = _Reader(env)
+    reader = _Reader(env, signal)
     chosen = protocol or reader.read(_one_of(*PROTOCOLS), PROTOCOLS[0], *reader.otlp("PROTOCOL"))
     resource = reader.read(parse_pairs, dict[str, str](), "OTEL_RESOURCE_ATTRIBUTES")
     service = reader.text("OTEL_SERVICE_NAME") or resource.get("service.name")

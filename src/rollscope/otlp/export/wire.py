@@ -12,7 +12,15 @@ from rollscope.model.kinds import MetricType
 from rollscope.otlp.export.spans import SCOPE_NAME
 from rollscope.otlp.forms import PointForm, SpanForm
 
-__all__ = ["CUMULATIVE", "HISTOGRAM_SCALE", "bucket_run", "encode_metrics", "encode_traces"]
+__all__ = [
+    "CUMULATIVE",
+    "HISTOGRAM_SCALE",
+    "bucket_run",
+    "encode_metrics",
+    "encode_traces",
+    "metrics_request",
+    "put_attrs",
+]
 
 CUMULATIVE: Final = 2
 HISTOGRAM_SCALE: Final = 3
@@ -42,13 +50,18 @@ def _types() -> _Types:
     return _Types(ExportTraceServiceRequest, ExportMetricsServiceRequest)
 
 
+def metrics_request() -> Any:  # noqa: ANN401
+    """Make an ExportMetricsServiceRequest that holds nothing yet."""
+    return _types().metrics()
+
+
 def encode_traces(forms: Sequence[SpanForm]) -> bytes:
     """Write an ExportTraceServiceRequest."""
     request = _types().traces()
     for _, same_sender in groupby(sorted(forms, key=_sender_of), key=_sender_of):
         each = list(same_sender)
         part = request.resource_spans.add()
-        _put_attrs(part.resource.attributes, each[0].sender.attrs)
+        put_attrs(part.resource.attributes, each[0].sender.attrs)
         held = part.scope_spans.add()
         held.scope.name, held.scope.version = SCOPE_NAME, __version__
         for form in each:
@@ -71,11 +84,11 @@ def _put_span(span: Any, form: SpanForm) -> None:  # noqa: ANN401
     span.kind = form.kind
     span.start_time_unix_nano = form.start_ns
     span.end_time_unix_nano = form.end_ns
-    _put_attrs(span.attributes, form.attrs)
+    put_attrs(span.attributes, form.attrs)
     for event in form.events:
         put = span.events.add()
         put.name, put.time_unix_nano = event.name, event.time_ns
-        _put_attrs(put.attributes, event.attrs)
+        put_attrs(put.attributes, event.attrs)
     for link in form.links:
         _, trace_id, span_id, _ = link.split("-")
         linked = span.links.add()
@@ -85,7 +98,8 @@ def _put_span(span: Any, form: SpanForm) -> None:  # noqa: ANN401
         span.status.message = form.message
 
 
-def _put_attrs(pairs: Any, attrs: Mapping[str, Any]) -> None:  # noqa: ANN401
+def put_attrs(pairs: Any, attrs: Mapping[str, Any]) -> None:  # noqa: ANN401
+    """Add attributes to a message that has a field for them."""
     for key, value in attrs.items():
         pair = pairs.add()
         pair.key = key
@@ -108,7 +122,7 @@ def _put_value(put: Any, value: Any) -> None:  # noqa: ANN401
             _put_value(put.array_value.values.add(), one)
     elif kind is dict:
         put.kvlist_value.SetInParent()
-        _put_attrs(put.kvlist_value.values, value)
+        put_attrs(put.kvlist_value.values, value)
     elif value is not None:
         put.string_value = str(value)
 
@@ -119,7 +133,7 @@ def encode_metrics(points: Sequence[PointForm]) -> bytes:
     for _, same_sender in groupby(sorted(points, key=_sender_of), key=_sender_of):
         each = sorted(same_sender, key=_metric_of)
         part = request.resource_metrics.add()
-        _put_attrs(part.resource.attributes, each[0].sender.attrs)
+        put_attrs(part.resource.attributes, each[0].sender.attrs)
         held = part.scope_metrics.add()
         held.scope.name, held.scope.version = SCOPE_NAME, __version__
         for (name, kind), same in groupby(each, key=_metric_of):
@@ -146,7 +160,7 @@ def _put_points(metric: Any, kind: str, points: Iterable[PointForm]) -> None:  #
     for point in points:
         put = holder.data_points.add()
         put.time_unix_nano = point.time_ns
-        _put_attrs(put.attributes, point.labels)
+        put_attrs(put.attributes, point.labels)
         if kind != MetricType.GAUGE:
             put.start_time_unix_nano = point.start_ns
         if kind == MetricType.HISTOGRAM:
