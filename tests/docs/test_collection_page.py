@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rollscope.cli.main import make_parser
-from rollscope.config import all_settings
+from rollscope.config import COMMAND_VARIABLES, all_settings
 from rollscope.instrument.sinks.collector import CollectorSink
 from rollscope.server.failures import _INGEST
 
@@ -21,7 +21,7 @@ PAGES = sorted([ROOT / "README.md", *DOCS.glob("*.md")])
 _ASIDE = re.compile(r"\([^)]*\)|'[^']*'|\d+|…")
 """What a message fills in: left out when it is looked for."""
 _LEAST_LETTERS = 8
-_OF_OTHERS = {"--enable-metrics"}
+_OF_OTHERS = {"--enable-metrics", "--web"}
 
 
 def spoken_texts() -> str:
@@ -35,15 +35,14 @@ def spoken_texts() -> str:
     return "\n".join(texts).lower()
 
 
-def options_of_commands() -> set[str]:
-    return {
-        option
-        for verbs in make_parser()._actions
-        if isinstance(verbs, argparse._SubParsersAction)
-        for verb in verbs.choices.values()
-        for action in verb._actions
-        for option in action.option_strings
-    }
+def options_of_commands(parser: argparse.ArgumentParser | None = None) -> set[str]:
+    """Give every option of a command, and of the actions that some of them have."""
+    found: set[str] = set()
+    for action in (parser or make_parser())._actions:
+        found.update(action.option_strings)
+        if isinstance(action, argparse._SubParsersAction):
+            found.update(*map(options_of_commands, action.choices.values()))
+    return found
 
 
 def test_every_message_that_is_explained_can_be_said() -> None:
@@ -74,7 +73,7 @@ def test_options_that_are_named_exist(name: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_variables_that_are_named_exist(page: Path) -> None:
-    known = {setting.variable for setting in all_settings().values()}
+    known = {*COMMAND_VARIABLES, *(setting.variable for setting in all_settings().values())}
 
     assert set(re.findall(r"\bROLLSCOPE_[A-Z_]+\b", page.read_text())) <= known
 

@@ -19,12 +19,14 @@ from rollscope.cli.hotspots import HotspotsCommand
 from rollscope.cli.phases import PhasesCommand
 from rollscope.cli.report import ReportCommand
 from rollscope.cli.runs import RunsCommand
+from rollscope.cli.server import ServerCommand
 from rollscope.cli.sessions import SessionsCommand
 from rollscope.cli.ship import ShipCommand
 from rollscope.cli.show import ShowCommand
 from rollscope.cli.sql import SqlCommand
 from rollscope.cli.steps import StepsCommand
 from rollscope.cli.stuck import StuckCommand
+from rollscope.cli.targets import TargetsCommand
 from rollscope.cli.top import TopCommand
 from rollscope.cli.view import ViewCommand
 from rollscope.errors import CommandError, RollscopeError
@@ -34,6 +36,7 @@ __all__ = ["main", "make_parser"]
 _COMMANDS: tuple[Command, ...] = (
     DemoCommand(),
     ViewCommand(),
+    ServerCommand(),
     ReportCommand(),
     TopCommand(),
     RunsCommand(),
@@ -51,6 +54,7 @@ _COMMANDS: tuple[Command, ...] = (
     ExportCommand(),
     FeedCommand(),
     ShipCommand(),
+    TargetsCommand(),
     CompletionCommand(),
 )
 """In the order in which help lists them."""

@@ -1,0 +1,1 @@
+"""The configurations of the programs that the stack runs, written from values."""
