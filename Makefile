@@ -1,7 +1,7 @@
 # PYTHON=... picks the interpreter that .venv is made from; `make clean` first to change it.
 VENV := .venv
 BIN := $(VENV)/bin
-CODE := $(wildcard src tests benchmarks examples scripts/join-news scripts/take-pictures scripts/take-screenshots scripts/write-docs scripts/write-types)
+CODE := $(wildcard src tests benchmarks dashboards examples scripts/join-news scripts/take-pictures scripts/take-screenshots scripts/write-dashboards scripts/write-docs scripts/write-types)
 # node and npm of the environment, where the system has none.
 NPM := cd web && PATH="$(CURDIR)/$(BIN):$$PATH" npm
 # Test files are shared out in the order of their folders, so that the many short ones come last.
@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no
 ifneq ($(MAKECMDGOALS),checks)
 .NOTPARALLEL:
 endif
-.PHONY: help setup test checks demo fmt lint types contracts page web unit wheel docs bench clean
+.PHONY: help setup test checks demo fmt lint types contracts page web dashboards unit wheel docs bench clean
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -41,8 +41,9 @@ lint: setup ## Check style and formatting
 types: setup ## Check types
 	@$(BIN)/mypy
 
-contracts: setup ## Check that imports point down the layers
+contracts: setup ## Check that imports point down the layers, and that dashboards are their source's
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python scripts/write-dashboards --check
 
 page: $(VENV)/.ready-web ## Check the page: types, style, tests, and that its built files are its source's
 	@$(BIN)/python scripts/write-types --check
@@ -53,6 +54,9 @@ page: $(VENV)/.ready-web ## Check the page: types, style, tests, and that its bu
 web: $(VENV)/.ready-web ## Build the page into the package
 	@$(BIN)/python scripts/write-types
 	@$(NPM) run --silent build
+
+dashboards: setup ## Write the dashboards into the package
+	@$(BIN)/python scripts/write-dashboards
 
 unit: setup ## Run the fast tests only
 	@$(PYTEST) $(wildcard tests/unit tests/property)
@@ -76,6 +80,8 @@ bench: $(VENV)/.ready-bench ## Measure everything against its rivals
 	@$(BIN)/python benchmarks/bench_runner.py
 	@$(BIN)/python benchmarks/bench_ray.py
 	@$(BIN)/python benchmarks/bench_ingest.py
+	@$(BIN)/python benchmarks/bench_metrics.py
+	@$(BIN)/python benchmarks/bench_scrape.py
 
 clean: ## Remove the environment, caches and built files (runs/ is kept)
 	@rm -rf $(VENV) web/node_modules dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
