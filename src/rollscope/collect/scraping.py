@@ -117,6 +117,11 @@ class Scraper:
         found = [one for one in self._list if run is None or one.watch.target.run in (None, run)]
         return sorted(found, key=lambda one: (one.watch.target.address, one.watch.target.run or ""))
 
+    @property
+    def targets_file(self) -> Path | None:
+        """Where a Prometheus reads all targets, if it was told to."""
+        return None if self._discovery is None else self._discovery.path
+
     def discovery(self) -> list[DiscoveryGroup]:
         """Give all targets for a Prometheus."""
         return discovery_groups((one.watch.target for one in self._list), self._chosen)

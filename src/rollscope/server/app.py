@@ -26,6 +26,7 @@ from rollscope.server.routes import (
     ingest,
     metrics,
     otlp,
+    rlinsight,
     stack,
     static,
     targets,
@@ -95,6 +96,7 @@ def make_app(
         *exports.ROUTES,
         *events.ROUTES,
         *targets.ROUTES,
+        *rlinsight.ROUTES,
         *wiring.ROUTES,
     )
     app = Starlette(

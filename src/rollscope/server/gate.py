@@ -23,7 +23,7 @@ from rollscope.server.access import Access, Caller
 from rollscope.server.bodyreading import discard
 from rollscope.server.failures import Failure, failure_response
 
-__all__ = ["HEALTH_PATH", "METRICS_PATH", "POLICY", "Gate"]
+__all__ = ["HEALTH_PATH", "METRICS_PATH", "POLICY", "TARGETS_PATH", "Gate"]
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -39,6 +39,8 @@ _MARKS: Final = {
 _API: Final = "/api/"
 HEALTH_PATH: Final = "/healthz"
 METRICS_PATH: Final = "/metrics"
+TARGETS_PATH: Final = "/api/v1/prometheus/targets"
+"""Where clients of RL-Insight, who know of no token, name targets to a server without one."""
 _PROGRAMS: Final = "/v1/"
 _READING: Final = frozenset({"GET", "HEAD"})
 _COOKIE_AGE_S: Final = 30 * 24 * 3600
@@ -96,7 +98,9 @@ class Gate:
         if is_page and (given := _token_in(scope)) is not None:
             return self._take_token(scope, headers, given)
         caller = self._access.caller(headers)
-        if method not in _READING and caller is not Caller.BEARER and not Access.is_own(headers):
+        is_vouched = caller is Caller.BEARER or Access.is_own(headers)
+        is_client = caller is Caller.OPEN and path == TARGETS_PATH and _is_program(headers)
+        if method not in _READING and not (is_vouched or is_client):
             return _foreign()
         return self._check_caller(caller, headers, path)
 
@@ -155,6 +159,12 @@ class Gate:
                 secure=scope.get("scheme") == "https",
             )
         return response
+
+
+def _is_program(headers: Headers) -> bool:
+    """Say whether no browser sent this: those name the site that a change comes from."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == "application/json" and not {"origin", "sec-fetch-site"} & set(headers)
 
 
 def _unknown_name() -> Response:
