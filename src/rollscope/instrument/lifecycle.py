@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rollscope.instrument.guard import forget_told, guarded
 
@@ -26,14 +26,28 @@ if TYPE_CHECKING:
     from rollscope.instrument.recorder import Recorder
     from rollscope.instrument.tracer import Tracer
 
-__all__ = ["forget", "give_wakeup_back", "watch_over"]
+__all__ = ["Companion", "forget", "give_wakeup_back", "leave_alone", "watch_along", "watch_over"]
 
 _EXIT_TIMEOUT_S: Final = 5.0
 _SIGTERM_TIMEOUT_S: Final = 2.0
 _MAIN_THREAD_GRACE_S: Final = 0.5
 
+
+class Companion(Protocol):
+    """Writes something beside a tracer, and must lose as little of it."""
+
+    def flush(self, timeout_s: float) -> bool:
+        """Write what there is."""
+
+    def shutdown(self, timeout_s: float, *, why: str) -> bool:
+        """Write what there is and stop."""
+
+    def restart_after_fork(self) -> None:
+        """Begin anew in a forked child, with nothing of the parent's."""
+
+
 # Held until it is shut down: what a tracer that nobody refers to recorded must be written too.
-_tracers: set[Tracer] = set()
+_tracers: set[Tracer | Companion] = set()
 _hooked = False
 _forking = threading.local()
 _main_thread_acts = False
@@ -65,6 +79,16 @@ def forget(tracer: Tracer, recorder: Recorder) -> None:
     give_wakeup_back(recorder)
     if not _tracers and signal.getsignal(signal.SIGTERM) is _on_sigterm:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def watch_along(companion: Companion) -> None:
+    """See to what is written beside a tracer; one must be watched over already."""
+    _tracers.add(companion)
+
+
+def leave_alone(companion: Companion) -> None:
+    """Stop seeing to it."""
+    _tracers.discard(companion)
 
 
 def give_wakeup_back(recorder: Recorder) -> None:

@@ -11,6 +11,7 @@ import fcntl
 import os
 import re
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
@@ -43,8 +44,14 @@ class Viewer:
             os.close(pipe)
 
 
-def start_viewer(settings: Settings, run: str) -> Viewer | None:
-    """Start a viewer, unless another process of this host has, or is the one to."""
+def start_viewer(settings: Settings, run: str, more: Sequence[str] = ()) -> Viewer | None:
+    """Start a viewer, unless another process of this host has, or is the one to.
+
+    Args:
+        settings: Where the run is, and whether the viewer stays.
+        run: Its name.
+        more: Further arguments of `rollscope view`.
+    """
     _bury_ended()
     if not _is_first(settings.rank):
         return None
@@ -64,7 +71,7 @@ def start_viewer(settings: Settings, run: str) -> Viewer | None:
     if lock is None:
         return None
     try:
-        return _spawn(place, settings.viewer, lock)
+        return _spawn(place, settings.viewer, lock, more)
     finally:
         os.close(lock)
 
@@ -114,8 +121,8 @@ def _take_lock(place: str) -> int | None:
     return lock
 
 
-def _spawn(place: str, viewer: bool | int | str, lock: int) -> Viewer:
-    command = [sys.executable, "-m", "rollscope", "view", place]
+def _spawn(place: str, viewer: bool | int | str, lock: int, more: Sequence[str]) -> Viewer:
+    command = [sys.executable, "-m", "rollscope", "view", place, *more]
     if type(viewer) is int:
         command += ["--port", str(viewer)]
     environ = {name: item for name, item in os.environ.items() if name != "ROLLSCOPE_VIEWER"}

@@ -1,0 +1,77 @@
+"""Names and values that a traced program hands over, made safe to keep.
+
+They are copied when they are handed over: what the program does to a list or map afterwards does
+not change what was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rollscope.instrument.guard import tell_once
+
+__all__ = ["clean_attributes", "clean_name"]
+
+_INT64: Final = range(-(2**63), 2**63)
+_SCALARS: Final = (str, bool, float)
+
+
+def clean_name(name: object, *, strict: bool) -> str:
+    """Give a name that can be recorded.
+
+    Raises:
+        TypeError: It is no text, and `strict` is set.
+        ValueError: It is empty, and `strict` is set.
+    """
+    if isinstance(name, str) and name.strip():
+        return name.strip()
+    if strict:
+        if not isinstance(name, str):
+            raise TypeError(f"a name of a trace must be text, not {type(name).__name__}")
+        raise ValueError("a name of a trace cannot be empty")
+    tell_once("xtuner:name", "Rollscope was given %.100r to name a span", type(name).__name__)
+    return "unnamed" if isinstance(name, str) else f"<{type(name).__name__}>"
+
+
+def clean_attributes(attributes: object, *, strict: bool) -> dict[str, Any]:
+    """Give a copy of attributes with values that every format can hold.
+
+    Raises:
+        TypeError: They are no mapping or a key is no text, and `strict` is set.
+        ValueError: A key is empty, and `strict` is set.
+    """
+    if attributes is None:
+        return {}
+    if not isinstance(attributes, Mapping):
+        if strict:
+            raise TypeError(f"attributes must be a mapping, not {type(attributes).__name__}")
+        tell_once("xtuner:attributes", "Rollscope was given attributes that are no mapping")
+        return {}
+    return {
+        clean_name(key, strict=strict): _clean(value)
+        for key, value in attributes.items()
+        if value is not None
+    }
+
+
+def _clean(value: Any) -> Any:  # noqa: ANN401  (anything at all)
+    if isinstance(value, (list, tuple)):
+        items = [_clean_scalar(item) for item in value]
+        kinds = {type(item) for item in items}
+        return items if len(kinds) <= 1 else [str(item) for item in items]
+    return _clean_scalar(value)
+
+
+def _clean_scalar(value: Any) -> str | bool | int | float:  # noqa: ANN401
+    kind = type(value)
+    if kind in _SCALARS:
+        return value  # type: ignore[no-any-return]  # it is one of three
+    if isinstance(value, int):
+        number = int(value)
+        return number if number in _INT64 else str(number)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    return f"<{kind.__name__}>"
