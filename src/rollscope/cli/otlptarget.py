@@ -26,10 +26,7 @@ _PROTOCOLS: Final = ("http/protobuf", "http/json", "grpc")
 
 def add_target_arguments(parser: ArgumentParser) -> None:
     """Declare the options."""
-    group = parser.add_argument_group("where to")
-    group.add_argument(
-        "-o", "--output", metavar="FILE", help="a file of JSON lines, - for the output"
-    )
+    group = parser.add_argument_group("where to, as OTLP")
     group.add_argument(
         "--endpoint", metavar="URL", help="where OTLP is taken, such as http://HOST:4318"
     )

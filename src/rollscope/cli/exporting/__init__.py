@@ -1,0 +1,1 @@
+"""The formats of `rollscope export`, one module each."""

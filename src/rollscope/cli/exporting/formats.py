@@ -1,0 +1,54 @@
+"""What a format of `rollscope export` is, all of them, and which options belong to which."""
+
+from argparse import ArgumentParser, Namespace
+from typing import Final, Protocol
+
+from rollscope.cli.exporting.otlp import OtlpFormat
+from rollscope.cli.exporting.traces import ChromeFormat, PerfettoFormat
+from rollscope.errors import CommandError
+
+__all__ = ["FORMATS", "Format", "check_options", "configure_formats"]
+
+_OWNERS: Final = "option_owners"
+
+
+class Format(Protocol):
+    """One format: its name, its options and what it does."""
+
+    name: str
+
+    def configure(self, parser: ArgumentParser) -> None:
+        """Declare the options that only this format has."""
+
+    def run(self, args: Namespace) -> int:
+        """Export and give the exit code.
+
+        Raises:
+            RollscopeError: It cannot be done.
+        """
+
+
+_ALL: Final[tuple[Format, ...]] = (OtlpFormat(), ChromeFormat(), PerfettoFormat())
+FORMATS: Final = {one.name: one for one in _ALL}
+
+
+def configure_formats(parser: ArgumentParser) -> None:
+    """Declare the options of all formats, and note whose each is."""
+    owners: dict[str, tuple[str, str, object]] = {}
+    for one in _ALL:
+        known = len(parser._actions)
+        one.configure(parser)
+        for action in parser._actions[known:]:
+            owners[action.dest] = (one.name, action.option_strings[0], action.default)
+    parser.set_defaults(**{_OWNERS: owners})
+
+
+def check_options(args: Namespace) -> None:
+    """See that no option of another format was given.
+
+    Raises:
+        CommandError: One was.
+    """
+    for dest, (owner, option, default) in getattr(args, _OWNERS).items():
+        if owner != args.format and getattr(args, dest) != default:
+            raise CommandError(f"{option} goes with --format {owner}, not {args.format}", 2)
