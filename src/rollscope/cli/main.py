@@ -16,6 +16,7 @@ from rollscope.cli.doctor import DoctorCommand
 from rollscope.cli.export import ExportCommand
 from rollscope.cli.feed import FeedCommand
 from rollscope.cli.hotspots import HotspotsCommand
+from rollscope.cli.importing import ImportCommand
 from rollscope.cli.phases import PhasesCommand
 from rollscope.cli.report import ReportCommand
 from rollscope.cli.runs import RunsCommand
@@ -51,6 +52,7 @@ _COMMANDS: tuple[Command, ...] = (
     SqlCommand(),
     CatCommand(),
     CompactCommand(),
+    ImportCommand(),
     ExportCommand(),
     FeedCommand(),
     ShipCommand(),

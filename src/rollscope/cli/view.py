@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rollscope.cli.arguments import add_examples
+from rollscope.cli.importing import import_aside
 from rollscope.cli.reading import check_extra
 from rollscope.cli.scraping import add_scrape_arguments, scrape_settings
 from rollscope.errors import CommandError, NotARunError
 from rollscope.instrument.viewer import LOCK_FD
-from rollscope.store.run import find_run
+from rollscope.store.run import find_run, list_runs
 
 if TYPE_CHECKING:
     from socket import socket
@@ -165,8 +166,16 @@ def _find(args: Namespace) -> tuple[Path, bool]:
     try:
         return _run_directory(find_run(args.place, args.dir)), True
     except NotARunError as error:
-        if Path(args.place).is_dir():
-            return Path(args.place), False
+        place = Path(args.place)
+        is_foreign = place.is_dir() and not list_runs(place) and any(place.iterdir())
+        if place.is_file() or is_foreign:
+            try:
+                return import_aside(place), True
+            except CommandError:
+                if place.is_file():
+                    raise error from None
+        if place.is_dir():
+            return place, False
         if not Path(args.place).exists():
             # A slip of the pen is likelier than a wish for a new directory.
             raise NotARunError(

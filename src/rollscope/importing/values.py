@@ -1,0 +1,111 @@
+"""Values as foreign files spell them: numbers, times, ids, JSON that is not quite JSON."""
+
+import hashlib
+import json
+from typing import Any, Final
+
+import msgspec
+
+from rollscope.model.undecodable import UNDECODABLE
+from rollscope.otlp.aliases import first_number, whole_number
+
+__all__ = [
+    "decode_object",
+    "derived_id",
+    "micros_to_ns",
+    "seconds_to_ns",
+    "stable_bytes",
+    "stable_id",
+    "stable_number",
+]
+
+_BILLION: Final = 1_000_000_000
+_MASK: Final = 2**64 - 1
+_decode = msgspec.json.Decoder().decode
+
+
+def decode_object(raw: bytes) -> tuple[dict[str, Any], bool] | None:
+    """Read one JSON object; numbers without a size become null.
+
+    Returns:
+        The object, and whether it held such a number; None if it is no object.
+    """
+    try:
+        value = _decode(raw)
+    except UNDECODABLE:
+        return _decode_odd(raw)
+    return (value, False) if isinstance(value, dict) else None
+
+
+def _decode_odd(raw: bytes) -> tuple[dict[str, Any], bool] | None:
+    odd: list[str] = []
+    try:
+        value = json.loads(raw.decode("utf-8"), parse_constant=odd.append)
+    except (ValueError, RecursionError):
+        return None
+    return (value, bool(odd)) if isinstance(value, dict) else None
+
+
+def seconds_to_ns(value: object) -> int | None:
+    """Turn decimal seconds into nanoseconds by their text, as the writer meant them."""
+    if type(value) is float:
+        text = repr(value)
+        whole, _, part = text.partition(".")
+        if len(part) <= 9 and part.isdecimal() and whole.isdecimal():
+            return int(whole) * _BILLION + int(part.ljust(9, "0"))
+    elif type(value) is int:
+        return value * _BILLION if abs(value) < 2**33 else None
+    return _odd_to_ns(value, 9)
+
+
+def micros_to_ns(value: object) -> int | None:
+    """Turn decimal microseconds into nanoseconds."""
+    if type(value) is int:
+        return value * 1000 if abs(value) < 2**53 else None
+    return _odd_to_ns(value, 3)
+
+
+def _odd_to_ns(value: object, digits: int) -> int | None:
+    from decimal import Decimal, InvalidOperation
+
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = Decimal(value if isinstance(value, str) else repr(value))
+    except InvalidOperation:
+        return None
+    if not number.is_finite() or abs(number) >= 2**62 // 10**digits:
+        return None
+    return int(number.scaleb(digits).to_integral_value())
+
+
+def stable_bytes(size: int, *parts: object) -> bytes:
+    """Hash the parts of a foreign key: the same parts give the same bytes, always."""
+    digest = hashlib.blake2b(digest_size=size)
+    for part in parts:
+        text = str(part).encode("utf-8", "replace")
+        digest.update(b"%d:" % len(text) + text)
+    return digest.digest()
+
+
+def stable_id(*parts: object) -> int:
+    """Make the id of a span from a foreign key."""
+    return (int.from_bytes(stable_bytes(8, *parts)) >> 1) | 1
+
+
+def derived_id(span_id: int, number: int) -> int:
+    """Make the id of the n-th thing below a span, without hashing text again."""
+    mixed = (span_id + (number + 1) * 0x9E3779B97F4A7C15) & _MASK
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
+    return ((mixed ^ (mixed >> 31)) >> 1) | 1
+
+
+def stable_number(value: object) -> int | None:
+    """Give a number for an id in any spelling; text that is no number gets a negative one."""
+    if type(value) is int and -(2**63) <= value < 2**63:
+        return value
+    if value is None or isinstance(value, bool | list | dict):
+        return None
+    number = whole_number(value) if first_number(value) is not None else None
+    return number if number is not None else -stable_id(value)
