@@ -7,9 +7,11 @@ goes into them as a quoted value only.
 import json
 from pathlib import Path
 from typing import Final, NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import msgspec
+
+from rollscope.instrument.sinks.httpaddress import split_http
 
 __all__ = ["Link", "Monitors", "dashboard_links", "read_base_url", "trace_links"]
 
@@ -46,13 +48,8 @@ def read_base_url(text: str) -> str:
     Raises:
         ValueError: It is none that a browser may be sent to; the text says why.
     """
-    try:
-        parts = urlsplit(text)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
-        is_address = is_address and parts.port != 0
-    except ValueError:
-        is_address = False
-    if not is_address or not text.isprintable() or " " in text:
+    parts = split_http(text)
+    if parts is None or not text.isprintable() or " " in text:
         raise ValueError(f"{text[:200]!r} is no http:// or https:// address")
     if parts.username is not None:  # not repeated: a password stands there
         raise ValueError("an address that pages link to must hold no credentials")
