@@ -40,11 +40,20 @@ async function bundle(entry, name) {
   return name.endsWith(".js") ? squeeze(file.text) : file.contents;
 }
 
-/** Terser names things such that gzip finds more to repeat: 3 % less than esbuild alone. */
+/** Terser names and orders things such that gzip finds more to repeat: 3 % less than esbuild alone.
+ *
+ * Nothing may be taken for free of effects here, such as reading a property: that is how readers of
+ * a signal become known. */
 async function squeeze(text) {
   const { code } = await minify(text, {
     ecma: 2022,
-    compress: { passes: 2, toplevel: true, unsafe_arrows: true },
+    compress: {
+      passes: 3,
+      toplevel: true,
+      unsafe_arrows: true,
+      lhs_constants: false,
+      sequences: false,
+    },
     mangle: { toplevel: true },
   });
   return Buffer.from(code);

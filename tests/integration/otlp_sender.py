@@ -30,7 +30,9 @@ def exporter_of(kind: str, address: str, token: str) -> SpanExporter:
             OTLPSpanExporter as GrpcExporter,
         )
 
-        return GrpcExporter(address, insecure=True, headers=tuple(headers.items()))
+        # Over TLS it takes the certificate of whom to trust from its own environment variable.
+        is_plain = not address.startswith("https://")
+        return GrpcExporter(address, insecure=is_plain, headers=tuple(headers.items()))
     endpoint = f"{address}/v1/traces"
     if kind == "json":
         from opentelemetry.exporter.otlp.json.http.trace_exporter import (

@@ -36,9 +36,13 @@ class Answer(NamedTuple):
     body: bytes
 
     @property
-    def json(self) -> Any:
+    def text(self) -> str:
         is_packed = self.headers.get("Content-Encoding") == "gzip"
-        return json.loads(gzip.decompress(self.body) if is_packed else self.body)
+        return (gzip.decompress(self.body) if is_packed else self.body).decode()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
 
 
 class Site:

@@ -73,19 +73,19 @@ async def test_both_formats_are_what_their_referees_take(tmp_path: Path) -> None
         rich = await site.ask("/metrics", Accept=OPEN)
     assert plain.headers["Content-Type"] == TextFormat.PROMETHEUS.value
     assert rich.headers["Content-Type"] == TextFormat.OPENMETRICS.value
-    families = {one.name: one for one in parse_openmetrics(rich.body.decode())}
+    families = {one.name: one for one in parse_openmetrics(rich.text)}
     lengths = families["rollscope_session_duration_seconds"]
     shown = [one.exemplar for one in lengths.samples if one.exemplar is not None]
     assert all(re.fullmatch("[0-9a-f]{32}", one.labels["trace_id"]) for one in shown)
     assert any("#" in one.labels["session"] for one in shown)
-    samples = _read(plain.body.decode())
+    samples = _read(plain.text)
     assert _value(samples, "rollscope_sessions_started_total", run="one") == 2 * 4 * 4
     promtool = shutil.which("promtool")
     assert promtool is not None
     checked = await asyncio.to_thread(
         subprocess.run,
         [promtool, "check", "metrics"],
-        input=plain.body,
+        input=plain.text.encode(),
         capture_output=True,
         timeout=PATIENCE_S,
         check=False,
@@ -93,12 +93,36 @@ async def test_both_formats_are_what_their_referees_take(tmp_path: Path) -> None
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
 
 
+@pytest.mark.parametrize(
+    ("accepted", "is_packed"),
+    [
+        ("gzip", True),
+        ("deflate, GZIP;q=0.5", True),
+        ("*", True),
+        ("identity", False),
+        ("", False),
+        ("br, gzip;q=0", False),
+        ("gzip; q=0.00", False),
+        ("x-gzipped", False),
+    ],
+)
+@in_a_loop
+async def test_text_is_packed_for_those_who_take_it_so(
+    tmp_path: Path, accepted: str, is_packed: bool
+) -> None:
+    async with served(tmp_path) as site:
+        answer = await site.ask("/metrics", Accept_Encoding=accepted)
+    assert answer.headers.get("Content-Encoding") == ("gzip" if is_packed else None)
+    assert answer.headers["Vary"] == "Accept, Accept-Encoding"
+    assert _read(answer.text)
+
+
 @in_a_loop
 async def test_a_server_without_runs_tells_of_itself(tmp_path: Path) -> None:
     async with served(tmp_path / "none", is_local=True) as site:
         answer = await site.ask("/metrics", bearer=None)
         health = await site.ask("/healthz", bearer=None, Host="10.0.0.7:80")
-    samples = _read(answer.body.decode())
+    samples = _read(answer.text)
     assert {name for name, _ in samples} == {"rollscope_server_info"}
     assert (health.status, health.json) == (200, {"status": "ok"})
 
@@ -145,7 +169,7 @@ async def test_runs_that_ended_long_ago_and_damaged_ones_hide_no_other(
 
     monkeypatch.setattr(RunExposition, "catch_up", fail)
     async with served(tmp_path) as site:
-        samples = _read((await site.ask("/metrics")).body.decode())
+        samples = _read((await site.ask("/metrics")).text)
     shown = {dict(labels)["run"] for name, labels in samples if name == "rollscope_run_info"}
     assert shown == {"new"}
     assert _value(samples, "rollscope_runs", state="ended") == 2
@@ -159,7 +183,7 @@ async def test_of_many_runs_the_newest_are_shown(tmp_path: Path) -> None:
         generate_run(tmp_path / f"run-{number}", replace(tiny, start_ns=tiny.start_ns + number))
     async with served(tmp_path) as site:
         for _ in range(2):
-            samples = _read((await site.ask("/metrics")).body.decode())
+            samples = _read((await site.ask("/metrics")).text)
             shown = {dict(own)["run"] for name, own in samples if name == "rollscope_run_info"}
             assert shown == {f"run-{number}" for number in range(2, 10)}
         assert len(site.library.opened()) == 8
@@ -183,9 +207,9 @@ async def test_a_slow_run_is_shown_as_it_was_and_holds_up_no_other(
 
     monkeypatch.setattr(RunExposition, "look", hindered)
     async with served(tmp_path) as site:
-        first = _read((await site.ask("/metrics")).body.decode())
+        first = _read((await site.ask("/metrics")).text)
         hurried = {"X_Prometheus_Scrape_Timeout_Seconds": "0.7"}
-        second = _read((await site.ask("/metrics", **hurried)).body.decode())
+        second = _read((await site.ask("/metrics", **hurried)).text)
         may_go_on.set()
     for samples in (first, second):
         for name in ("quick", "slow"):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 ROOT = Path(__file__).parents[2]
+TLS = ROOT / "tests" / "tls"
 
 
 async def run_program(*args: str, **env: str) -> str:
@@ -171,6 +172,38 @@ def test_spans_arrive_over_grpc_from_those_who_know_the_token(tmp_path: Path) ->
     for span in sent:
         for field in ("trace_id", "start_ns", "end_ns"):
             assert rows[span["span_id"]][field] == span[field]
+
+
+def test_spans_arrive_over_grpc_with_tls_from_those_who_trust_the_certificate(
+    tmp_path: Path,
+) -> None:
+    runs, token = tmp_path / "runs", tmp_path / "token"
+    runs.mkdir()
+    token.write_text(TOKEN)
+    token.chmod(0o600)
+    options = ("--port", "0", "--grpc-port", "0", "--token-file", str(token))
+    secure = ("--certfile", str(TLS / "cert.pem"), "--keyfile", str(TLS / "key.pem"))
+    server = (sys.executable, "-m", "rollscope", "view", str(runs), *options, *secure)
+    trusting = {"OTEL_EXPORTER_OTLP_CERTIFICATE": str(TLS / "cert.pem")}
+
+    async def scenario() -> list[dict[str, Any]]:
+        async with program(*server) as process:
+            while "gRPC" not in (line := await first_line(process)):
+                assert line, "the server has gone"
+            arguments = ("-m", "tests.integration.otlp_sender", "grpc")
+            port = grpc_port(line)
+            hasty = {"OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+            await run_program(*arguments, f"127.0.0.1:{port}", TOKEN, **hasty)
+            await run_program(*arguments, f"https://127.0.0.1:{port}", TOKEN, **hasty)
+            assert not os.listdir(runs), "without TLS, or without trust, nothing gets through"
+            told = await run_program(*arguments, f"https://127.0.0.1:{port}", TOKEN, **trusting)
+            process.terminate()
+        sent: list[dict[str, Any]] = json.loads(told)
+        return sent
+
+    sent = asyncio.run(scenario())
+    rows = by_id(rows_of(runs / "agents", SPANS))
+    assert {span["span_id"] for span in sent} <= rows.keys()
 
 
 def test_spans_of_logfire_are_open_until_they_end(tmp_path: Path) -> None:

@@ -104,7 +104,8 @@ def test_a_whole_stack_starts_sees_itself_heals_and_stops(desk: Desk) -> None:
     assert [each["pid"] for each in shown["members"]] == [each.pid for each in members.values()]
     token = desk.where.token_file.read_text().strip()
     assert f"http://127.0.0.1:{desk.ports['page']}/?token={token}" in started.stdout
-    assert all(each.log in started.stdout for each in members.values())
+    assert {Path(each.log) for each in members.values()} == set(map(desk.where.log_of, names))
+    assert f"\nLogs are in {desk.where.log_of('tempo').parent}.\n" in started.stdout
 
     prometheus = members["prometheus"].address + "api/v1/"
     wait_until(lambda: "rollscope" in _healthy_jobs(prometheus))
@@ -161,7 +162,8 @@ def test_ctrl_c_ends_everything_with_the_code_of_other_commands(desk: Desk) -> N
                 break
         assert "prometheus  running" in said
         process.send_signal(signal.SIGINT)
-        assert process.wait(_PATIENCE_S) == 130, said + process.stdout.read()
+        rest = process.communicate(timeout=_PATIENCE_S)[0]
+        assert (process.returncode, rest) == (130, "Stopped: prometheus, rollscope.\n")
     assert desk.left_running() == []
     assert not desk.where.state_file.exists()
 

@@ -2,7 +2,8 @@
 
 It is walked back from the end. Inside of a node the child that ended last comes first, then the one
 that ended last before that child began, and so on; what no child covers is the node's own. A wait
-of the trainer leads on to what ended it.
+of the trainer leads on to what ended it. A step that recorded no wait and ran all of its sessions
+itself, as plain loops do, spent its own time on them.
 """
 
 import bisect
@@ -12,7 +13,8 @@ from typing import Final
 import msgspec
 
 from rollscope.analysis.idle import known_pools, needed_sessions, open_interval, pools_of
-from rollscope.analysis.roles import GATE_PREFIX, PAUSE_STATES, is_sync, role_of
+from rollscope.analysis.pathnodes import Node, hand_down, has_meaning, make_node, make_tree
+from rollscope.analysis.roles import GATE_PREFIX, PAUSE_STATES, is_sync
 from rollscope.analysis.rows import SessionRow, SpanRow, StepFacts
 from rollscope.analysis.tail import TailSplit, tail_split
 from rollscope.model.kinds import Kind
@@ -108,23 +110,6 @@ def critical_path(
     )
 
 
-class _Node(msgspec.Struct):
-    """A span, session or step as the walk sees it."""
-
-    start_ns: int
-    end_ns: int
-    name: str
-    detail: str | None = None
-    within: str | None = None
-    session_id: int | None = None
-    span_id: int | None = None
-    children: "list[_Node]" = []
-    """By end, the last to end last; of equal ends, the longest last."""
-    link: int | None = None
-    is_wait: bool = False
-    """Whether it is a wait of the trainer."""
-
-
 class _Left(msgspec.Struct):
     """A wait that the walk left for the session that ended it."""
 
@@ -150,12 +135,14 @@ class _Walk:
         self._pools = known_pools(facts)
         self._sessions = {one.span_id: one for one in (*facts.around, *facts.sessions)}
         self.needed = sorted(needed_sessions(facts), key=lambda one: _came(one, facts.now_ns))
-        self._came_ns = [_came(one, facts.now_ns)[0] for one in self.needed]
         rows = [row for row in facts.trainer if _is_trainers(row, self._pools)]
-        root = _Node(facts.start_ns, facts.end_ns, OTHER, span_id=facts.span.span_id)
-        self._root = _tree(root, rows, facts.now_ns)
-        self._trainer = {node.span_id: node for node in _mark(self._root, of_trainer=True)}
+        root = Node(facts.start_ns, facts.end_ns, OTHER, span_id=facts.span.span_id)
+        self._root = make_tree(root, rows, facts.now_ns)
+        self._trainer = {node.span_id: node for node in hand_down(self._root, of_trainer=True)}
         self._states = [row for row in facts.states if _releases(row)]
+        self._ran = sorted(_ran_inside(facts), key=lambda one: _came(one, facts.now_ns))
+        if any(node.is_wait for node in self._trainer.values()):
+            self._ran = []
 
     def run(self) -> None:
         """Walk all of the step."""
@@ -173,7 +160,7 @@ class _Walk:
             sizes[key] = sizes.get(key, 0) + segment.length_ns
         return max(sizes, key=lambda key: sizes[key], default=(OTHER, None))
 
-    def _inside(self, node: _Node, low: int, high: int, depth: int) -> int:
+    def _inside(self, node: Node, low: int, high: int, depth: int) -> int:
         """Tile the time from `low` to `high`; say how far back that led, at most `low`."""
         at = high
         remaining = len(node.children) if depth < _DEEPEST else 0
@@ -185,13 +172,31 @@ class _Walk:
                 if found.end_ns <= at + _GRACE_NS and found.start_ns < min(found.end_ns, at):
                     child = found
             if child is None or child.end_ns <= low:
-                return self._add(node, low, at)
+                return self._own(node, low, at, depth)
             end = min(child.end_ns, at)
-            self._add(node, end, at)
+            at = self._own(node, end, at, depth)
+            if at < end:
+                continue
             at = self._enter(child, max(child.start_ns, low), end, depth + 1)
         return at
 
-    def _enter(self, node: _Node, low: int, high: int, depth: int) -> int:
+    def _own(self, node: Node, low: int, high: int, depth: int) -> int:
+        """Give a node its own time; that of a step which ran its sessions leads on to them."""
+        at = high
+        while node is self._root and at > low:
+            session = _last_to_come(self._ran, at, self._facts.now_ns)
+            end = at if session is None else min(_came(session, self._facts.now_ns)[0], at)
+            if session is None or end <= low:
+                break
+            self._hop(is_inferred=True)
+            self._add(node, end, at)
+            self.left.append(_Left(low, end, session.span_id))
+            before, self._is_inferred = self._is_inferred, True
+            at = self._session(session, end, depth)
+            self._is_inferred = before
+        return min(self._add(node, low, at), at)
+
+    def _enter(self, node: Node, low: int, high: int, depth: int) -> int:
         if node.is_wait and depth < _DEEPEST and node.span_id not in self._followed:
             self._followed.add(node.span_id)
             reached = self._follow(node, low, high, depth)
@@ -199,7 +204,7 @@ class _Walk:
                 return reached
         return self._inside(node, low, high, depth)
 
-    def _follow(self, wait: _Node, low: int, high: int, depth: int) -> int | None:
+    def _follow(self, wait: Node, low: int, high: int, depth: int) -> int | None:
         """Go on from a wait to what ended it; None if nothing is known to have."""
         session = self._sessions.get(wait.link) if wait.link is not None else None
         linked = self._trainer.get(wait.link) if wait.link is not None else None
@@ -207,7 +212,7 @@ class _Walk:
             return None
         is_inferred = session is None and linked is None
         if is_inferred:
-            session = self._last_to_come(high)
+            session = _last_to_come(self.needed, high, self._facts.now_ns)
         if session is not None:
             start, end = session.start_ns, _came(session, self._facts.now_ns)[0]
         elif linked is not None:
@@ -228,20 +233,12 @@ class _Walk:
         self._is_inferred = before
         return at
 
-    def _last_to_come(self, at: int) -> SessionRow | None:
-        position = bisect.bisect_right(self._came_ns, at + _GRACE_NS)
-        while position:
-            position -= 1
-            if self.needed[position].start_ns < min(self._came_ns[position], at):
-                return self.needed[position]
-        return None
-
     def _session(self, session: SessionRow, high: int, depth: int) -> int:
         """Walk a session, its wait for a slot, and what released it; say how far back that led."""
         low = max(session.start_ns, self._floor)
         at = self._inside(self._session_tree(session), low, high, depth + 1)
         if session.waited_ns is not None and session.waited_ns > 0 and at > self._floor:
-            node = _Node(0, 0, QUEUE, within=QUEUE, session_id=session.span_id)
+            node = Node(0, 0, QUEUE, within=QUEUE, session_id=session.span_id)
             at = self._add(node, max(at - session.waited_ns, self._floor), at)
         ended_here = [
             row
@@ -254,23 +251,25 @@ class _Walk:
             row = min(ended_here, key=lambda row: (row.start_ns, row.span_id))
             self._hop(is_inferred=True)
             before, self._is_inferred = self._is_inferred, True
-            state = _node(row, self._facts.now_ns)
+            state = make_node(row, self._facts.now_ns)
             state.within = row.name
             at = self._add(state, max(row.start_ns, self._floor), at)
             self._is_inferred = before
         return at
 
-    def _session_tree(self, session: SessionRow) -> _Node:
+    def _session_tree(self, session: SessionRow) -> Node:
         start, end = open_interval(session, self._facts.now_ns)
-        root = _Node(start, end, OTHER, session_id=session.span_id, span_id=session.span_id)
-        _mark(_tree(root, self._spans_of(session.span_id), self._facts.now_ns), of_trainer=False)
+        root = Node(start, end, OTHER, session_id=session.span_id, span_id=session.span_id)
+        hand_down(
+            make_tree(root, self._spans_of(session.span_id), self._facts.now_ns), of_trainer=False
+        )
         return root
 
     def _hop(self, is_inferred: bool) -> None:
         self.hops += 1
         self.inferred_hops += is_inferred
 
-    def _add(self, node: _Node, low: int, high: int) -> int:
+    def _add(self, node: Node, low: int, high: int) -> int:
         """Give a node the time from `low` to `high`, if that is any; say `low`."""
         if low < high:
             segment = Segment(
@@ -287,54 +286,9 @@ class _Walk:
         return low
 
 
-def _node(row: SpanRow, now_ns: int) -> _Node:
-    start_ns, end_ns = open_interval(row, now_ns)
-    return _Node(
-        start_ns,
-        end_ns,
-        row.name,
-        detail=row.detail,
-        within=row.name if row.kind is Kind.PHASE or _has_meaning(row.name) else None,
-        session_id=row.session_id,
-        span_id=row.span_id,
-        link=row.link,
-        is_wait=role_of(row.name) == "waiting",
-    )
-
-
-def _tree(root: _Node, rows: Sequence[SpanRow], now_ns: int) -> _Node:
-    """Hang rows below a root: each below its parent, or below the root if that is not there."""
-    nodes = {row.span_id: _node(row, now_ns) for row in rows if row.span_id != root.span_id}
-    parent_of = {row.span_id: row.parent_id for row in rows}
-    for span_id, node in nodes.items():
-        nodes.get(parent_of[span_id] or root.span_id or 0, root).children.append(node)
-    return root
-
-
-def _mark(root: _Node, *, of_trainer: bool) -> list[_Node]:
-    """Hand down what each node lies in, order all children, and give all nodes below the root."""
-    found: list[_Node] = []
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        node.children.sort(key=lambda child: (child.end_ns, -child.start_ns))
-        for child in node.children:
-            if child.within is None:
-                child.within, child.detail = node.within, node.detail or child.detail
-            child.session_id = node.session_id
-            child.is_wait = child.is_wait and of_trainer
-        found += node.children
-        todo += node.children
-    return found
-
-
-def _has_meaning(name: str) -> bool:
-    return role_of(name) is not None or is_sync(name)
-
-
 def _is_trainers(row: SpanRow, pools: Sequence[str]) -> bool:
     """Say whether a row is the trainer's own work: what a pool says of itself is not."""
-    return row.kind is not Kind.STATE or (_has_meaning(row.name) and row.lane not in pools)
+    return row.kind is not Kind.STATE or (has_meaning(row.name) and row.lane not in pools)
 
 
 def _releases(row: SpanRow) -> bool:
@@ -346,6 +300,29 @@ def _came(session: SessionRow, now_ns: int) -> tuple[int, int, int]:
     end_ns = session.consumed_ns if session.end_ns is None else session.end_ns
     end_ns = max(now_ns if end_ns is None else end_ns, session.start_ns)
     return end_ns, -session.start_ns, session.span_id
+
+
+def _last_to_come(sessions: Sequence[SessionRow], at: int, now_ns: int) -> SessionRow | None:
+    """Give the one that was there last at some time; they are in the order in which they came."""
+
+    def came(session: SessionRow) -> int:
+        return _came(session, now_ns)[0]
+
+    position = bisect.bisect_right(sessions, at + _GRACE_NS, key=came)
+    while position:
+        position -= 1
+        if sessions[position].start_ns < min(came(sessions[position]), at):
+            return sessions[position]
+    return None
+
+
+def _ran_inside(facts: StepFacts) -> list[SessionRow]:
+    """Give the sessions of a step that began and ended within it, if all of them did."""
+    last_ns = facts.end_ns + _GRACE_NS
+    for one in facts.sessions:
+        if one.start_ns < facts.start_ns or _came(one, facts.now_ns)[0] > last_ns:
+            return []
+    return facts.sessions
 
 
 def _slack(facts: StepFacts, walk: _Walk, tail: TailSplit) -> Slack | None:

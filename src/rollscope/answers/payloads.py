@@ -10,7 +10,7 @@ import msgspec
 from rollscope.analysis.messages import Message, split_payload
 from rollscope.answers.moves import Moves, moves_of
 from rollscope.answers.rows import extent, sessions_with
-from rollscope.answers.session import find_session
+from rollscope.answers.sessionfinding import find_session
 from rollscope.answers.source import Source
 from rollscope.errors import CommandError
 from rollscope.model.refs import span_hex

@@ -1,7 +1,6 @@
 """One rollout: what it did, when, and what became of it."""
 
-import re
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -17,23 +16,17 @@ from rollscope.answers.rows import (
     session_attrs,
     sessions_with,
 )
+from rollscope.answers.sessionfinding import find_session, sessions_of_task
 from rollscope.answers.source import Source
-from rollscope.errors import CommandError
-from rollscope.model.refs import span_hex
 
 __all__ = [
     "EventDetail",
     "SessionAnswer",
     "SpanDetail",
     "StackDetail",
-    "find_session",
     "one_session",
     "published_versions",
 ]
-
-_ID: Final = re.compile(r"(?:0x)?([0-9a-f]{16})")
-_SAMPLE: Final = re.compile(r"(.+?)(?:#|\s+sample\s+|\s+)(\d+)")
-_MOST_LISTED: Final = 8
 
 
 class SpanDetail(msgspec.Struct, kw_only=True):
@@ -80,62 +73,6 @@ class SessionAnswer(msgspec.Struct, kw_only=True):
     stacks: list[StackDetail]
     siblings: list[SessionRow]
     """The other sessions of its task and step, and other attempts at it."""
-
-
-def find_session(source: Source, given: str) -> int:
-    """Find a session by its id, or by its task and sample as in `gsm8k/8421#3`.
-
-    Raises:
-        CommandError: There is none, or several; the message names some.
-    """
-    text = given.strip()
-    match = _ID.fullmatch(text.lower())
-    if match is not None:
-        number = int(match[1], 16)
-        sql = """
-            SELECT coalesce(session_id, span_id) AS session_id FROM spans
-            WHERE span_id = $id AND (kind = 'session' OR session_id IS NOT NULL)
-            LIMIT 1"""
-        found = source.query(sql, id=number)["session_id"].to_pylist()
-        if found:
-            return int(found[0])
-        raise CommandError(f"the run has no session {text}")
-    key, sample = text, None
-    match = _SAMPLE.fullmatch(text)
-    if match is not None:
-        key, sample = match[1], int(match[2])
-    candidates = _of_task(source, key)
-    if sample is not None:
-        candidates = [one for one in candidates if one.sample == sample]
-    if not candidates:
-        raise CommandError(f"the run has no session {given!r}; {_similar(source, key)}")
-    if len(candidates) > 1 and (sample is None or len({one.step for one in candidates}) > 1):
-        listed = ", ".join(
-            f"{span_hex(one.span_id)} (sample {one.sample}, step {one.charged_step})"
-            for one in candidates[:_MOST_LISTED]
-        )
-        more = ", …" if len(candidates) > _MOST_LISTED else ""
-        raise CommandError(f"{given!r} has {len(candidates)} sessions: {listed}{more}")
-    return candidates[-1].span_id
-
-
-def _of_task(source: Source, key: str) -> list[SessionRow]:
-    sql = "SELECT span_id FROM spans WHERE kind = 'session' AND task_key = $key"
-    return sessions_with(source, source.query(sql, key=key)["span_id"].to_pylist())
-
-
-def _similar(source: Source, key: str) -> str:
-    sql = """
-        SELECT DISTINCT task_key FROM tasks
-        WHERE task_key IS NOT NULL AND position(lower($key) IN lower(task_key)) > 0
-        ORDER BY task_key LIMIT 5"""
-    names = source.query(sql, key=key)["task_key"].to_pylist()
-    if names:
-        return f"tasks like it: {', '.join(names)}"
-    names = source.query(
-        "SELECT task_key FROM tasks WHERE task_key IS NOT NULL ORDER BY start_ns DESC LIMIT 3"
-    )["task_key"].to_pylist()
-    return f"its tasks are named like {', '.join(names)}" if names else "it has no sessions"
 
 
 def one_session(source: Source, given: str) -> SessionAnswer:
@@ -240,7 +177,7 @@ def _stacks(source: Source, session_id: int, spans: list[SpanRow]) -> list[Stack
 def _siblings(source: Source, session: SessionRow) -> list[SessionRow]:
     if session.task_key is None:
         return []
-    rows = _of_task(source, session.task_key)
+    rows = sessions_of_task(source, session.task_key)
     return [
         one
         for one in rows

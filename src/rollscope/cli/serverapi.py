@@ -134,12 +134,10 @@ def find_server(args: Namespace) -> Server:
 
 
 def _named(given: str, token: str | None, ca_file: str | None) -> Server:
-    try:
-        parts = urlsplit(given)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        is_address = False
-    if not is_address:
+    from rollscope.instrument.sinks.httpaddress import split_http
+
+    parts = split_http(given)
+    if parts is None:
         raise CommandError(f"--server: {given} is no address such as http://HOST:PORT", 2)
     given_token = parse_qs(parts.query).get("token", [None])[0]
     url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"

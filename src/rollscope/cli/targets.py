@@ -147,7 +147,7 @@ def _show(lines: list[_Line]) -> None:
     from rollscope.cli.reading import check_extra
 
     check_extra()
-    from rollscope.screens.tables import Column, Screen, show_table
+    from rollscope.screens.tables import Column, Screen, clean, show_table
 
     columns = (
         Column("replica"),
@@ -155,13 +155,17 @@ def _show(lines: list[_Line]) -> None:
         Column("run", leaves=2),
         Column("from", leaves=1),
         Column("state"),
-        Column("trouble", can_shrink=True, least=12),
     )
+    screen = Screen.of()
     rows = [
-        (one.replica or "", one.url, one.run or "", one.source, _state(one), one.trouble)
+        (one.replica or "", one.url, one.run or "the live one", one.source, _state(one))
         for one in lines
     ]
-    sys.stdout.write(show_table(columns, rows, Screen.of()))
+    sys.stdout.write(show_table(columns, rows, screen))
+    # What is wrong is a sentence, which a column of a narrow terminal would cut to nothing.
+    for one in lines:
+        if one.trouble:
+            print(screen.fit(clean(f"{one.replica or one.url} {one.trouble}.")))
 
 
 def _state(line: _Line) -> str:
@@ -169,7 +173,7 @@ def _state(line: _Line) -> str:
     if line.goes_ns is None:
         return state
     minutes = max(line.goes_ns - time.time_ns(), 0) // 60_000_000_000
-    return f"{state}, goes in {minutes} min"
+    return f"{state}, let go in {minutes} min"
 
 
 def _show_gone(gone: list[_Gone]) -> None:

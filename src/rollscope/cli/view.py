@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from rollscope.cli.arguments import add_examples
 from rollscope.cli.importing import import_aside
+from rollscope.cli.monitors import add_monitor_arguments, monitor_settings
+from rollscope.cli.pushing import add_push_arguments, push_settings
 from rollscope.cli.reading import check_extra
 from rollscope.cli.scraping import add_scrape_arguments, scrape_settings
 from rollscope.errors import CommandError, NotARunError
@@ -96,6 +98,8 @@ class ViewCommand:
             help=f"take OpenTelemetry over gRPC there ({_GRPC_PORT}, or a free one)",
         )
         add_scrape_arguments(parser)
+        add_monitor_arguments(parser)
+        add_push_arguments(parser)
         parser.add_argument("--open", action="store_true", help="open the page in a browser")
         parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
         parser.add_argument("--until", choices=_UNTIL, help=SUPPRESS)
@@ -128,7 +132,8 @@ class ViewCommand:
         scrape = scrape_settings(args)
         place, is_single = _find(args)
         with closing(_listen(args)) as listening:
-            access = _access(args, _port_of(listening.sockets[0]))
+            port = _port_of(listening.sockets[0])
+            access = _access(args, port)
             run_server(
                 place,
                 access,
@@ -137,6 +142,8 @@ class ViewCommand:
                 when_up=partial(_announce, args, access, listening, place, is_single),
                 until=partial(run_ended, place) if args.until == "run" else None,
                 scrape=scrape,
+                monitors=monitor_settings(args),
+                pushed=push_settings(args, place, port, is_single=is_single),
             )
         return 0
 
@@ -214,14 +221,15 @@ def _run_directory(found: Path) -> Path:
 
 
 def _access(args: Namespace, port: int) -> "Access":
-    from rollscope.server.access import Access, split_host
+    from rollscope.server.access import Access, is_loopback, split_host
     from rollscope.server.tokens import fresh_token, kept_token
 
     token = None
     if not args.no_token:
         token = fresh_token() if args.token_file is None else kept_token(args.token_file)
     names = {split_host(name)[0] for name in (*args.allow_host, _as_header(args.host))}
-    return Access(token=token, port=port, hosts=frozenset(names - {""}))
+    hosts = frozenset(names - {""})
+    return Access(token=token, port=port, hosts=hosts, is_local=is_loopback(args.host))
 
 
 def _as_header(host: str) -> str:

@@ -5,6 +5,7 @@ followed. The event loop reads, so a hundred targets that are slow cost no threa
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
@@ -54,8 +55,7 @@ class Asker:
             raise TargetTrouble(f"did not answer within {timeout_s:.3g} s") from None
         except OSError as error:
             self.close()
-            why = error.strerror or str(error) or type(error).__name__
-            raise TargetTrouble(f"cannot be reached: {why}") from error
+            raise TargetTrouble(f"cannot be reached: {_why(error)}") from error
         except (h11.ProtocolError, _ConnectionGone) as error:
             self.close()
             raise TargetTrouble(f"does not speak HTTP: {str(error)[:200]}") from error
@@ -124,6 +124,13 @@ class Asker:
             self._http.start_next_cycle()
         else:
             self.close()
+
+
+def _why(error: OSError) -> str:
+    # asyncio puts the address in place of the reason, which is known by its number alone.
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno).lower()
+    return error.strerror or str(error) or type(error).__name__
 
 
 class _ConnectionGone(Exception):

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from rollscope.collect.targets import Target
+from rollscope.instrument.wholefile import replace_file
 
 __all__ = [
     "JOB",
@@ -24,6 +25,8 @@ __all__ = [
 JOB: Final = "engines"
 """The job of targets whose labels name none."""
 _FILE: Final = "rollscope.json"
+_FOR_ALL: Final = 0o644
+"""Prometheus is often another user, and targets with a secret are left out."""
 _log = logging.getLogger("rollscope.scraping")
 _UNFIT: Final = re.compile(r"[^a-zA-Z0-9_]")
 _SECRET: Final = re.compile(r"token|key|secret|passw|auth|credential|sig(nature)?$", re.IGNORECASE)
@@ -95,12 +98,9 @@ class DiscoveryFile:
         data = msgspec.json.format(encode_groups(groups)) + b"\n"
         if data == self._written and os.path.exists(self.path):
             return
-        # Must not end in .json, or Prometheus would read it too.
-        draft = self.path.with_name(f"{_FILE}.{os.getpid()}.draft")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(data)
-            draft.replace(self.path)
+            replace_file(self.path, data, mode=_FOR_ALL)
         except OSError as error:
             why = error.strerror or str(error)
             if why != self._told:

@@ -18,6 +18,7 @@ _MOST_POINTS: Final = 50_000
 _MOST_TYPES: Final = 20_000
 _LINE_BYTES: Final = 64 * 1024
 _NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_ODD: Final = re.compile(r"[^a-zA-Z0-9_]")
 _TEXT: Final = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
 _QUOTED_NAME: Final = re.compile(rf"\{{\s*{_TEXT}\s*(?:,|(?=\}}))")
 _LABEL: Final = re.compile(rf"\s*(?:([a-zA-Z_][a-zA-Z0-9_]*)|{_TEXT})\s*=\s*{_TEXT}\s*(,|(?=\}}))")
@@ -123,7 +124,10 @@ class ExpositionReader:
         elif words[:2] == [b"#", b"TYPE"] and len(words) == 4:
             name = words[2].decode("utf-8", "replace").strip('"')
             if len(self._read.types) < _MOST_TYPES:
-                self._read.types[name] = words[3].decode("ascii", "replace").lower()
+                declared = words[3].decode("ascii", "replace").lower()
+                self._read.types[name] = declared
+                # OpenMetrics of the official client has `a:b` here, but `a_b` in front of values.
+                self._read.types.setdefault(_ODD.sub("_", name), declared)
 
     def _wants_line(self, line: bytes) -> bool:
         """Look at the name alone, since most lines are not wanted."""

@@ -16,8 +16,7 @@ from rollscope.collect.authored import AuthoredLog
 from rollscope.collect.exchange import Exchange, bound_of, reading_of
 from rollscope.collect.keeping import Kept
 from rollscope.errors import IngestError
-from rollscope.metrics.aggregate import Sample, aggregate
-from rollscope.model.batch import ClockReading, ProcessHeader
+from rollscope.model.batch import ClockReading, Metric, ProcessHeader
 from rollscope.model.clockline import ClockLine
 from rollscope.model.kinds import MetricType
 
@@ -154,12 +153,12 @@ class Receiving:
     def _write(self, run: str, news: _RunNews, now_s: float, *, is_over: bool) -> None:
         given = [clock.give(now_s) for clock in news.clocks.values()]
         readings = [reading for reading in given if reading is not None]
-        samples = self._samples(news) if any(news.counts.values()) else []
+        metrics = self._metrics(news) if any(news.counts.values()) else []
         end = _END if is_over else None
         try:
-            if samples or readings or end:
+            if metrics or readings or end:
                 log = self._open_log(run)
-                log.write(metrics=aggregate(samples), readings=readings, end=end)
+                log.write(metrics=metrics, readings=readings, end=end)
         except IngestError:  # a full disk: senders are told, and the next readings are as good
             return
         news.counts = dict.fromkeys(_COUNTED, 0)
@@ -168,12 +167,12 @@ class Receiving:
             del self._runs[run]
             self._close_log(run)
 
-    def _samples(self, news: _RunNews) -> list[Sample]:
+    def _metrics(self, news: _RunNews) -> list[Metric]:
         waiting = float(self._waiting_bytes())
         return [
             *(
-                (MetricType.COUNTER, f"{_PREFIX}{name}", {}, float(count))
+                Metric(MetricType.COUNTER, f"{_PREFIX}{name}", {}, float(count), 1)
                 for name, count in news.counts.items()
             ),
-            (MetricType.GAUGE, f"{_PREFIX}waiting_bytes", {}, waiting),
+            Metric(MetricType.GAUGE, f"{_PREFIX}waiting_bytes", {}, waiting, 1),
         ]

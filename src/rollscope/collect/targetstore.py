@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from rollscope.collect.targets import MOST_TARGETS, Target, make_target
+from rollscope.instrument.wholefile import replace_file, write_private
 from rollscope.model.undecodable import UNDECODABLE
 
 __all__ = ["TargetStore"]
@@ -75,21 +76,15 @@ class TargetStore:
         if self._lock is None:
             return
         kept = [_Kept(one.address.url, one.replica, one.labels, one.run) for one in targets]
-        draft = self.path.with_suffix(".draft")
+        data = msgspec.json.format(msgspec.json.encode({"targets": kept})) + b"\n"
         try:
             if not kept:
                 self.path.unlink(missing_ok=True)
                 return
-            with open(draft, "wb", opener=_for_us_alone) as file:
-                file.write(msgspec.json.format(msgspec.json.encode({"targets": kept})) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.path)
+            replace_file(self.path, data, is_synced=True)  # an address may hold a token
         except OSError as error:
             self.problem = f"{self.path} cannot be written: {error.strerror or error}"
             _log.warning("Targets are forgotten when the server ends: %s", self.problem)
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
         else:
             self.problem = ""
 
@@ -124,7 +119,7 @@ class TargetStore:
         if problem:
             aside = self.path.with_suffix(".damaged")
             with suppress(OSError):
-                aside.write_bytes(data)
+                write_private(aside, data)
             _log.warning(
                 "%s is damaged (%s); %d targets are taken from it, the rest stays in %s",
                 self.path,
@@ -133,11 +128,6 @@ class TargetStore:
                 aside.name,
             )
         return targets
-
-
-def _for_us_alone(path: str, flags: int) -> int:
-    """Open a file that others may not read: an address may hold a token."""
-    return os.open(path, flags, 0o600)
 
 
 def _decoded(data: bytes) -> tuple[list[Target], str]:
@@ -159,7 +149,3 @@ def _decoded(data: bytes) -> tuple[list[Target], str]:
     if len(entries) > MOST_TARGETS:
         problem = f"it has more than {MOST_TARGETS} targets"
     return targets, problem
-
-
-def _target_of(kept: _Kept) -> Target:
-    return make_target(kept.url, replica=kept.replica, labels=kept.labels, run=kept.run)

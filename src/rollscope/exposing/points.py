@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from operator import add
+from statistics import fmean
 from typing import Final
 
 from rollscope.exposing import catalogue as ours
@@ -12,7 +12,7 @@ from rollscope.exposing.histograms import Histogram
 from rollscope.exposing.labels import Caps
 from rollscope.exposing.spansums import SpanSums
 from rollscope.exposing.sums import Sums
-from rollscope.metrics.families import Distribution, Exposed, Family, Point
+from rollscope.metrics.families import Distribution, Exposed, Family, FamilyKind, Point
 
 __all__ = ["Pointer"]
 
@@ -95,7 +95,11 @@ class Pointer:
     def last_step(self, last: LastStep) -> list[Exposed]:
         """Show the last step that ended."""
         return [
-            self.count(ours.REWARD, {(family,): mean for family, mean in last.rewards.items()}),
+            self.count(
+                ours.REWARD,
+                {(family,): mean for family, mean in last.rewards.items()},
+                join=fmean,
+            ),
             self.maybe(ours.TAIL_RATIO, last.tail),
         ]
 
@@ -103,6 +107,19 @@ class Pointer:
         """Show the processes."""
         counted = Counter[tuple[str, ...]]((one.role, one.status) for one in members)
         return self.count(ours.PROCESSES, counted)
+
+    def lags(self, longest_ns: Mapping[tuple[str, str], int]) -> Exposed:
+        """Show how long event loops were blocked, by role and rank."""
+        lags_s: dict[tuple[str, ...], float] = {
+            key: longest / _SECOND for key, longest in longest_ns.items()
+        }
+        return self.count(ours.EVENT_LOOP_LAG, lags_s, join=max)
+
+    def targets(self, up: Mapping[str, bool]) -> Exposed:
+        """Show which replicas answer."""
+        return self.count(
+            ours.TARGET_UP, {(name,): int(is_up) for name, is_up in up.items()}, join=min
+        )
 
     def drops(self, drops: Mapping[str, int], refused: Mapping[str, int]) -> list[Exposed]:
         """Show what was dropped, and what was refused by reason.
@@ -131,14 +148,22 @@ class Pointer:
         self,
         family: Family,
         values: Mapping[tuple[str, ...], float],
-        join: Callable[[float, float], float] = add,
+        join: Callable[[list[float]], float] = sum,
     ) -> Exposed:
         """Show numbers by labels, those that share the label `other` joined."""
-        added: dict[tuple[str, ...], float] = {}
+        admitted: dict[tuple[str, ...], list[float]] = {}
+        is_counter = family.kind is FamilyKind.COUNTER
         for labels, value in values.items():
-            admitted = self._admit(family, labels, partial(int, value))
-            added[admitted] = join(added[admitted], value) if admitted in added else value
-        return Exposed(family, [Point((self._run, *key), one) for key, one in added.items()])
+            # What a gauge stands at says nothing of how many records are behind it.
+            key = self._admit(family, labels, partial(int, value if is_counter else 1))
+            admitted.setdefault(key, []).append(value)
+        return Exposed(
+            family,
+            [
+                Point((self._run, *key), given[0] if len(given) == 1 else join(given))
+                for key, given in admitted.items()
+            ],
+        )
 
     def lengths(
         self, family: Family, values: Mapping[tuple[str, ...], Histogram], unit: float = _SECOND

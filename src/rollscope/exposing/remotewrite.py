@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlunsplit
 
 import msgspec
 import pyarrow as pa
@@ -25,6 +25,7 @@ from rollscope.exposing.writemessage import (
     write_series,
     write_value,
 )
+from rollscope.instrument.sinks.httpaddress import split_http
 from rollscope.metrics.exposition import write_number
 from rollscope.metrics.families import Distribution, Exemplar, Exposed, Family, Point
 from rollscope.otlp.answering import Signal
@@ -210,12 +211,8 @@ class RemoteTarget:
 
 def _split(address: str) -> tuple[str, dict[str, str]]:
     """Take name and password out of an address, so that no message ever shows them."""
-    try:
-        parts = urlsplit(address)
-        is_sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        is_sound = False
-    if not is_sound:
+    parts = split_http(address)
+    if parts is None:
         raise SettingError("--remote-write wants an address such as http://HOST:9090/api/v1/write")
     bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     if parts.username is None:

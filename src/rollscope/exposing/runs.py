@@ -101,20 +101,16 @@ class RunExposition:
         moment: Moment,
     ) -> list[Exposed]:
         point = self._pointer
-        lags = lag_by_member(store, members, moment)
-        up = targets_up(samples, moment.now_ns)
         last_ns = max((one.last_seen_ns for one in members), default=moment.last_ns)
         age_s = max(store.now_ns - last_ns, 0) / _SECOND
         version = max((one.version for one in members if one.version), default="")
         return [
             point.maybe(ours.STALENESS_BOUND, last_bound(samples)),
             point.maybe(ours.TOKENS_PER_SECOND, tokens_per_s(store, sums, moment)),
-            point.count(
-                ours.EVENT_LOOP_LAG, {key: longest / _SECOND for key, longest in lags.items()}
-            ),
+            point.lags(lag_by_member(store, members, moment)),
             point.members(members),
             point.count(ours.RECORD_AGE, {(): age_s}),
-            point.count(ours.TARGET_UP, {(name,): int(is_up) for name, is_up in up.items()}),
+            point.targets(targets_up(samples, moment.now_ns)),
             point.count(ours.RUN, {(version, run_state(members)): 1}),
         ]
 

@@ -28,6 +28,8 @@ SPAN_COLUMNS: Final = (
 _LONGEST_S: Final = 1e9
 _MOST_PHASES: Final = 2_000
 """Families of tasks with a phase; a program may call every phase differently."""
+_MOST_STATES: Final = 20_000
+"""Lanes with a state: as many as two thousand lanes have, with ten states each."""
 
 
 class StepTime(NamedTuple):
@@ -139,7 +141,10 @@ class SpanSums:
         used, places = np.unique(lane_codes * width + name_codes, return_inverse=True)
         spent = exact_sums(places, _lengths(rows), len(used))
         for code, spent_ns in zip(used.tolist(), spent, strict=True):
-            self.states[lanes.words[code // width], names.words[code % width]] += spent_ns
+            key = lanes.words[code // width], names.words[code % width]
+            if key not in self.states and len(self.states) >= _MOST_STATES:
+                key = OTHER, OTHER
+            self.states[key] += spent_ns
 
     def add_steps(self, rows: pa.Table, corrections: Corrections, ranks: dict[int, int]) -> None:
         """Keep of each step what the lowest rank says, and of its tries the last."""

@@ -13,7 +13,7 @@ import msgspec
 
 from rollscope.answers.loops import LAG_METRIC
 from rollscope.exposing.catalogue import USER_PREFIX
-from rollscope.exposing.labels import FORBIDDEN, Caps, clean_label, clean_name
+from rollscope.exposing.labels import FORBIDDEN, Caps, clean_label, clean_name, clean_value
 from rollscope.exposing.samples import USER_BOUNDS, GaugeReading, Recorded, Samples, Series
 from rollscope.metrics.families import Distribution, Exposed, Family, FamilyKind, Point
 from rollscope.model.undecodable import UNDECODABLE
@@ -141,7 +141,7 @@ class UserMetrics:
         kind = _KINDS[series.type]
         family = self._name(series.name, kind)
         given = _read_labels(series.labels)
-        forbidden = [name for name in given if name.lower() in FORBIDDEN]
+        forbidden = [name for name in given if clean_label(name).lower() in FORBIDDEN]
         if forbidden:
             self._tell(series.name, forbidden)
         labels = {
@@ -191,7 +191,7 @@ class UserMetrics:
         family = Family(
             name=name,
             kind=kind,
-            help=f"Recorded by the program as {recorded_as}.",
+            help=f"Recorded by the program as {clean_value(recorded_as)}.",
             labels=("run", *names),
             bounds=USER_BOUNDS if kind is FamilyKind.HISTOGRAM else (),
         )

@@ -209,10 +209,10 @@ class Drain:
             taken = rows[: min(until, _TAKE_ROWS * ROW)]
             del rows[: len(taken)]
             until -= len(taken)
-            for number, piece in enumerate(_slices(taken)):
-                if number and len(rows) < _RUSH_ROWS * ROW:
-                    time.sleep(_STEP_ASIDE_S)
+            for piece in _slices(taken):
                 self._pack_rows(last)
+                if last and len(rows) < _RUSH_ROWS * ROW:
+                    time.sleep(_STEP_ASIDE_S)  # here, as the caller packs the last piece at once
                 last = self._thin_out(piece)
         return last
 

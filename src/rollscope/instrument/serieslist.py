@@ -84,7 +84,8 @@ class SeriesList:
         self._written: dict[CallKey, Found] = {}
         self._series: dict[_Series, Found] = {}
         self._others: dict[tuple[int, str], Found] = {}
-        self._names: set[tuple[int, str]] = set()
+        self._label_names: dict[tuple[int, str], tuple[str, ...]] = {}
+        """Of each metric, as its first series had them."""
 
     def find(self, key: CallKey) -> Found:
         """Give the tally of a call, and why the call is refused if it is."""
@@ -118,7 +119,9 @@ class SeriesList:
         code, name, labels = series
         found = Found(Tally(_TYPES[code], name, dict(labels)), None)
         self._series[series] = found
-        self._names.add((code, name))
+        names = tuple(key for key, _ in labels)
+        if (first := self._label_names.setdefault((code, name), names)) != names:
+            _tell_other_labels(name, first, names)
         return found
 
     def _overflow(self, code: int, name: str) -> Found:
@@ -135,12 +138,32 @@ class SeriesList:
             name,
         )
         # Only of metrics that have a series: names without end must not take room either.
-        can_add = code != GAUGE and (code, name) in self._names
+        can_add = code != GAUGE and (code, name) in self._label_names
         tally = Tally(_TYPES[code], name, dict(_OTHER)) if can_add else None
         found = Found(tally, Refusal.SERIES)
         if can_add:
             self._others[code, name] = found
         return found
+
+
+def _tell_other_labels(name: str, first: tuple[str, ...], names: tuple[str, ...]) -> None:
+    """Say that a metric has come with other labels: no harm, but often a slip of the pen."""
+    tell_once(
+        f"metric-other-labels:{name}",
+        "Rollscope was given the metric %r with %s at first, and now with %s; both are kept, as "
+        "series of their own, and a label that one of them lacks is empty in Prometheus; is one "
+        "of them a mistake?",
+        clean_text(name, 100),
+        _say_names(first),
+        _say_names(names),
+    )
+
+
+def _say_names(names: tuple[str, ...]) -> str:
+    if not names:
+        return "no labels"
+    listed = clean_text(", ".join(names), 200)
+    return f"the label {listed}" if len(names) == 1 else f"the labels {listed}"
 
 
 def _refuse_name(name: str) -> Found:

@@ -143,9 +143,9 @@ class _Watched:
     async def _try(self) -> None:
         try:
             run = await self._library.open(self.name)
-            while await run.ask(self._exposition.catch_up):
+            while await run.ask(self._exposition.catch_up, is_looking=False):
                 pass
-            self.exposed = await run.ask(self._exposition.look)
+            self.exposed = await run.ask(self._exposition.look, is_looking=False)
         except Failure:
             pass  # it is still being opened, or was closed meanwhile; the next time will tell
         except Exception as error:

@@ -8,6 +8,7 @@ waits.
 
 import asyncio
 import logging
+import math
 import queue
 import threading
 import time
@@ -84,6 +85,7 @@ class OpenRun:
         """Comes when the run is open; for those who only query it, which any thread may."""
         self._tell = tell
         self._threads = threads
+        self._wanted_s = -math.inf
         self._refreshed_s = 0.0
         self._looked_s = 0.0
         self._taken_bytes = 0
@@ -95,14 +97,24 @@ class OpenRun:
         self._thread.daemon = True
         self._thread.start()
 
-    async def ask(self, job: Callable[[RunStore], T], *, limit_s: float = LIMIT_S) -> T:
+    async def ask(
+        self, job: Callable[[RunStore], T], *, limit_s: float = LIMIT_S, is_looking: bool = True
+    ) -> T:
         """Have the thread do something with the store.
+
+        Args:
+            job: What to do.
+            limit_s: How long it may take.
+            is_looking: Whether somebody looks on, so that what comes is taken in as it comes;
+                else that is done for the next question, as one by a program every minute.
 
         Raises:
             Failure: It takes too long; the message says what to do.
         """
         self._check_open()
         self.asked_s = time.monotonic()
+        if is_looking:
+            self._wanted_s = self.asked_s
         future: Future[T] = Future()
         self._jobs.put((future, job, limit_s))
         try:
@@ -132,7 +144,7 @@ class OpenRun:
 
     def is_current(self) -> bool:
         """Say whether what is known of it is as new as it gets; being asked keeps it so."""
-        self.asked_s = time.monotonic()
+        self.asked_s = self._wanted_s = time.monotonic()
         return self.asked_s - self._refreshed_s < 2 * self._every_s()
 
     def is_idle_for(self, seconds: float) -> bool:
@@ -213,7 +225,7 @@ class OpenRun:
                     self._refresh(store, headway)
 
     def _due_in_s(self) -> float | None:
-        if not self.watchers and time.monotonic() - self.asked_s > _LOOKED_AT_S:
+        if not self.watchers and time.monotonic() - self._wanted_s > _LOOKED_AT_S:
             return None
         every_s = min(self._every_s(), max(_EVERY_S, self._rest_s))
         return max(self._looked_s + every_s - time.monotonic(), 0.0)

@@ -1,6 +1,7 @@
 """One member as a process of ours: started in a session of its own, ended with all it started."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -103,7 +104,7 @@ def _identify(pid: int, command: tuple[str, ...]) -> Identity | None:
 
 
 def last_lines(log: Path) -> list[str]:
-    """Give the last lines of a log, those that say why something went wrong."""
+    """Give the last lines of a log, those that say why something went wrong, fit for a terminal."""
     try:
         with log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -111,11 +112,16 @@ def last_lines(log: Path) -> list[str]:
             text = file.read().decode(errors="replace")
     except OSError:
         return []
-    return [line for line in text.splitlines() if line.strip()][-_TAIL_LINES:]
+    lines = [line for line in text.splitlines() if line.strip()][-_TAIL_LINES:]
+    return ["".join(c if c.isprintable() else "\ufffd" for c in line) for line in lines]
 
 
 def keep_one_old(log: Path) -> None:
-    """Set a log that has grown large aside, in place of the one that was set aside before."""
+    """Set a log that has grown large aside, in place of the one that was set aside before.
+
+    Copied and emptied, not renamed: whoever writes to it has it open, and only ever appends.
+    """
     with suppress(OSError):
         if log.stat().st_size > _MOST_LOG_BYTES:
-            log.replace(log.with_suffix(".old.log"))
+            shutil.copyfile(log, log.with_suffix(".old.log"))
+            os.truncate(log, 0)

@@ -1,7 +1,6 @@
 """The files of somebody's Prometheus: changed under a lock, checked first, put back if refused."""
 
 import errno
-import fcntl
 import os
 import shutil
 import subprocess
@@ -12,6 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+from rollscope.instrument.wholefile import replace_file, write_private
+from rollscope.stack.filelocks import wait_for_lock
 from rollscope.stack.prometheusconfig import TARGETS_DIR, has_job, targets_name, with_job
 from rollscope.stack.yamledges import UnsafeEdit
 
@@ -51,7 +52,8 @@ class ConfigFile:
             self._targets.chmod(0o755)
         lock = os.open(self._targets / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            _wait_for(lock)
+            if not wait_for_lock(lock, _LOCK_S):
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
             yield
         finally:
             os.close(lock)
@@ -88,11 +90,7 @@ class ConfigFile:
 
     def write_targets(self, job_name: str, data: bytes) -> None:
         """Replace the targets of a job; Prometheus sees the old ones or the new ones."""
-        path = self.targets_file(job_name)
-        draft = path.with_suffix(".draft")
-        draft.write_bytes(data)
-        draft.chmod(_FOR_ALL)
-        draft.replace(path)
+        replace_file(self.targets_file(job_name), data, mode=_FOR_ALL)
 
     def replace(self, text: str) -> Path:
         """Write a new text if it is valid, and give the copy of the old one.
@@ -103,10 +101,12 @@ class ConfigFile:
         """
         draft = self.path.with_name(f".{self.path.name}.rollscope-draft")
         try:
-            draft.write_bytes(text.encode())
+            # As it may hold passwords, no copy of it is readable for more than it is, ever.
+            write_private(draft, text.encode())
             _check(draft)
             backup = self._free_name()
-            shutil.copy2(self.path, backup)
+            write_private(backup, self.path.read_bytes())
+            shutil.copystat(self.path, backup)
             self._put(draft)
         finally:
             draft.unlink(missing_ok=True)
@@ -115,7 +115,7 @@ class ConfigFile:
     def restore(self, backup: Path) -> None:
         """Put the old text back."""
         draft = self.path.with_name(f".{self.path.name}.rollscope-draft")
-        shutil.copy2(backup, draft)
+        write_private(draft, backup.read_bytes())
         self._put(draft)
 
     def _free_name(self) -> Path:
@@ -137,19 +137,6 @@ class ConfigFile:
             # Mounted into a container as a single file, which cannot be exchanged.
             self.path.write_bytes(draft.read_bytes())
             draft.unlink()
-
-
-def _wait_for(lock: int) -> None:
-    give_up_s = time.monotonic() + _LOCK_S
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > give_up_s:
-                raise
-            time.sleep(0.02)
-        else:
-            return
 
 
 def _check(draft: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from rollscope.errors import CommandError
+from rollscope.instrument.sinks.httpaddress import split_http
 from rollscope.stack.configs.compose import IMAGES, compose_file, compose_layout
 from rollscope.stack.configs.layout import Layout, config_files, prometheus_setup, shipped
 from rollscope.stack.configs.prometheus import engine_job, own_job
@@ -52,14 +53,10 @@ def stack_files(form: Form, place: Path, page: str, retention: str) -> dict[str,
 
 
 def _port_of(page: str) -> int:
-    try:
-        parts = urlsplit(page)
-        port = parts.port
-    except ValueError:
-        parts, port = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+    parts = split_http(page)
+    if parts is None or parts.query:
         raise CommandError(f"--server: {page!r} is no address such as http://127.0.0.1:7077/", 2)
-    return port or (443 if parts.scheme == "https" else 80)
+    return parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def _native_layout(place: Path, page: str, hours: int) -> Layout:

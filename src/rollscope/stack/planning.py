@@ -31,7 +31,7 @@ from rollscope.stack.options import (
     retention_hours,
 )
 from rollscope.stack.ports import PortTable
-from rollscope.stack.programs import PROGRAMS, Found, find_program
+from rollscope.stack.programs import PROGRAMS, Found, find_programs
 
 __all__ = ["StackPlan", "plan_stack"]
 
@@ -75,10 +75,7 @@ def plan_stack(options: StackOptions, environ: Mapping[str, str]) -> StackPlan:
     _check_files(options)
     check_view_words(options.view_words)
     hours = retention_hours(options.retention)
-    found = {
-        name: find_program(PROGRAMS[name], options.programs.get(name), environ)
-        for name in options.wanted
-    }
+    found = find_programs(options.wanted, options.programs, environ)
     table = PortTable()
     ports = _give_ports(options, found, table)
     tempo = None

@@ -8,14 +8,14 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from rollscope.errors import CommandError
 
-__all__ = ["PROGRAMS", "Found", "Program", "find_installed", "find_program"]
+__all__ = ["PROGRAMS", "Found", "Program", "find_installed", "find_program", "find_programs"]
 
 _VERSION_S: Final = 10.0
 _VERSION: Final = re.compile(r"(?<![\w.])v?(\d+)\.(\d+)(?:\.(\d+))?")
@@ -114,6 +114,27 @@ def find_program(program: Program, given: str | None, environ: Mapping[str, str]
             f"{program.install}, or name another one with {program.option}"
         )
     return Found(command, _text(version))
+
+
+def find_programs(
+    wanted: Sequence[str], given: Mapping[str, str | None], environ: Mapping[str, str]
+) -> dict[str, Found]:
+    """Find all that are wanted.
+
+    Raises:
+        CommandError: At least one cannot be used; the message tells of all of them, so that
+            nobody has to install one to hear of the next.
+    """
+    found, troubles = {}, list[CommandError]()
+    for name in wanted:
+        try:
+            found[name] = find_program(PROGRAMS[name], given.get(name), environ)
+        except CommandError as error:
+            troubles.append(error)
+    if troubles:
+        code = max(error.exit_code for error in troubles)
+        raise CommandError("\n".join(map(str, troubles)), code)
+    return found
 
 
 def find_installed(environ: Mapping[str, str]) -> list[Program]:

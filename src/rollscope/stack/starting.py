@@ -82,7 +82,9 @@ def _run_locked(
     except Interrupted:
         pass
     finally:
-        supervisor.stop(interrupts)
+        ended = supervisor.stop(interrupts)
+    with suppress(OSError):  # the terminal may be what has gone
+        say(f"Stopped: {', '.join(ended)}.")
     number = interrupts.asked[0]
     return _INTERRUPTED + number if number == signal.SIGINT else 0
 

@@ -6,8 +6,6 @@ the lock for whether somebody is there, and the state for who was started.
 
 import fcntl
 import os
-import tempfile
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +14,8 @@ from typing import Final, Literal
 import msgspec
 
 from rollscope.errors import CommandError
+from rollscope.instrument.wholefile import replace_file
+from rollscope.stack.filelocks import wait_for_lock
 from rollscope.stack.processes import Identity, identify
 
 __all__ = ["Lock", "MemberState", "StackState", "StateDir", "default_state_dir"]
@@ -95,9 +95,7 @@ class StateDir:
 
     def write(self, state: StackState) -> None:
         """Replace the state as a whole: whoever reads sees the old one or the new one."""
-        with tempfile.NamedTemporaryFile(dir=self.path, prefix=".state", delete=False) as file:
-            file.write(msgspec.json.format(msgspec.json.encode(state)))
-        os.replace(file.name, self.state_file)
+        replace_file(self.state_file, msgspec.json.format(msgspec.json.encode(state)))
 
     def forget(self) -> None:
         """Take note that nothing runs any more."""
@@ -134,17 +132,9 @@ class Lock:
     def take(cls, where: StateDir) -> "Lock | None":
         """Take it and write down who holds it; None if another process has it."""
         file = os.open(where.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        deadline = time.monotonic() + _LOOKING_S
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                if time.monotonic() > deadline:
-                    os.close(file)
-                    return None
-                time.sleep(_LOOKING_S / 10)
-            else:
-                break
+        if not wait_for_lock(file, _LOOKING_S):
+            os.close(file)
+            return None
         os.ftruncate(file, 0)
         os.write(file, msgspec.json.encode(identify(os.getpid())))
         return cls(file)

@@ -27,6 +27,8 @@ _READY_S: Final = 60.0
 """How long one may take until it is ready."""
 _LOOK_S: Final = 0.05
 _TICK_S: Final = 0.5
+_LOGS_EVERY_S: Final = 30.0
+"""How often logs are looked at that members write for months."""
 _STEADY_S: Final = 0.5
 """A member that answers nowhere is ready if it has not ended after this long."""
 
@@ -83,6 +85,8 @@ class Supervisor:
         self._where = where
         self._say = say
         self._is_write_told = False
+        self._is_written = False
+        self._logs_seen_s = time.monotonic()
         self._seats = [_Seat(each, where, policy or RestartPolicy()) for each in plan.members]
         me = identify(os.getpid())
         if me is None:
@@ -134,10 +138,18 @@ class Supervisor:
             before = [(seat.shown.state, seat.shown.process) for seat in self._seats]
             for seat in self._seats:
                 self._look_after(seat)
-            if before != [(seat.shown.state, seat.shown.process) for seat in self._seats]:
+            after = [(seat.shown.state, seat.shown.process) for seat in self._seats]
+            if before != after or not self._is_written:
                 self._write()
+            self._trim_logs()
             interrupts.wait(_TICK_S)
         return interrupts.asked[0]
+
+    def _trim_logs(self) -> None:
+        if time.monotonic() - self._logs_seen_s >= _LOGS_EVERY_S:
+            self._logs_seen_s = time.monotonic()
+            for log in (self._where.log_of("server"), *(seat.log for seat in self._seats)):
+                keep_one_old(log)
 
     def _look_after(self, seat: _Seat) -> None:
         name, shown = seat.member.name, seat.shown
@@ -168,9 +180,14 @@ class Supervisor:
             then = f"It is started again in {delay_s:g} s"
         self._say(_with_log(f"{what}. {then}", seat))
 
-    def stop(self, interrupts: Interrupts) -> None:
-        """End every member, the last one first; asked a second time, at once."""
+    def stop(self, interrupts: Interrupts) -> list[str]:
+        """End every member, the last one first; asked a second time, at once.
+
+        Returns:
+            The names of those that ran, in the order in which they were ended.
+        """
         asked = len(interrupts.asked)
+        ended = [seat.member.name for seat in reversed(self._seats) if seat.child is not None]
         for seat in reversed(self._seats):
             if seat.child is not None:
                 seat.child.ask_to_end()
@@ -183,12 +200,15 @@ class Supervisor:
             seat.child = seat.shown.process = None
             seat.shown.state = "stopped"
             self._write()
+        return ended
 
     def _write(self) -> None:
         """Write the state down; a full disk must not keep members from being looked after."""
         try:
             self._where.write(self._state)
+            self._is_written = True
         except OSError as error:
+            self._is_written = False
             if not self._is_write_told:
                 self._is_write_told = True
                 self._say(f"The state cannot be written to {self._where.state_file}: {error}")

@@ -122,6 +122,47 @@ def test_a_wait_that_no_session_ended_stands_for_itself() -> None:
     assert path.hops == 0
 
 
+def test_a_step_that_only_ran_sessions_leads_to_the_last_of_them() -> None:
+    sessions = [session(1, 0, 30), session(2, 10, 80, outcome="rejected"), session(3, 5, 60)]
+    inside = [phase(21, "generate", 10, 50, session_id=2, parent_id=2)]
+    inside += [phase(22, "toolcall", 50, 80, session_id=2, parent_id=2, detail="python")]
+
+    path = walk(step(sessions=sessions), inside)
+
+    assert told(path) == [
+        (0, 10, "other"), (10, 50, "generate"), (50, 80, "toolcall"), (80, 100, "other"),
+    ]  # fmt: skip
+    assert (path.hops, path.inferred_hops) == (1, 1)
+    assert [one.inferred for one in path.segments] == [False, True, True, False]
+
+
+def test_sessions_one_after_the_other_are_followed_back_to_the_first() -> None:
+    train = span(9, "train", 70, 100)
+    path = walk(step(train, sessions=[session(1, 0, 30), session(2, 30, 60)]))
+
+    assert told(path) == [
+        (0, 30, "other"),
+        (30, 60, "other"),
+        (60, 70, "other"),
+        (70, 100, "train"),
+    ]
+    assert [one.session_id for one in path.segments] == [1, 2, None, None]
+
+
+def test_sessions_that_outlive_their_step_were_not_what_it_did() -> None:
+    behind = [session(1, 0, 60), session(2, 10, 110)]
+    assert [one.session_id for one in walk(step(sessions=behind)).segments] == [None]
+
+    before = [session(1, -5, 60)]
+    assert [one.session_id for one in walk(step(sessions=before)).segments] == [None]
+
+
+def test_where_a_wait_is_recorded_the_rest_of_the_step_is_its_own() -> None:
+    path = walk(step(span(1, "wait", 0, 20), sessions=[session(5, 0, 60)]))
+
+    assert told(path) == [(0, 20, "wait"), (20, 100, "other")]
+
+
 def test_before_a_session_come_its_queue_and_what_released_it() -> None:
     gate = span(5, "gate:staleness", 10, 40, kind=Kind.STATE, lane="r0", parent_id=None)
     other = span(6, "gate:rate", 0, 40, kind=Kind.STATE, lane="r1", parent_id=None)

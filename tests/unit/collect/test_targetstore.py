@@ -93,7 +93,9 @@ def test_damage_costs_only_what_is_damaged(
 
     assert claimed(tmp_path) == urls
     assert "damaged" in caplog.text
-    assert (tmp_path / ".rollscope-targets.damaged").read_bytes()[:100] == data[:100]
+    aside = tmp_path / ".rollscope-targets.damaged"
+    assert aside.read_bytes()[:100] == data[:100]
+    assert aside.stat().st_mode & 0o777 == 0o600  # an address may hold a token
 
 
 def test_no_more_are_taken_than_may_be_asked(tmp_path: Path) -> None:

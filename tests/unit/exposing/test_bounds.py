@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from rollscope import Tracer
 from rollscope.exposing import catalogue as ours
+from rollscope.exposing import spansums
 from rollscope.exposing.labels import OTHER, Caps, clean_label, clean_name, clean_value
 from rollscope.exposing.runs import expose_run
 from rollscope.metrics.families import Distribution
@@ -39,6 +42,21 @@ def test_names_without_end_are_lumped_together_and_counted(tmp_path: Path) -> No
     value = refused["label_values"]
     assert not isinstance(value, Distribution)
     assert value > 0
+
+
+def test_states_of_lanes_without_end_are_lumped_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spansums, "_MOST_STATES", 10)
+    with Tracer(run="run", dir=tmp_path) as tracer:
+        for number in range(30):
+            with tracer.state("busy", lane=f"lane {number}"):
+                pass
+    with RunStore(tmp_path / "run", threads=1) as store:
+        shown = {one.family: one.points for one in expose_run(store)}
+    labels = [point.labels for point in shown[ours.LANE_STATE]]
+    assert len(labels) == 11
+    assert labels[-1] == ("run", OTHER, OTHER)
 
 
 def test_values_keep_their_place_once_they_are_shown() -> None:

@@ -148,6 +148,23 @@ def test_labels_with_a_value_for_everything_are_left_out_counted_and_told_once(
     assert "session_id" in caplog.text
 
 
+@pytest.mark.parametrize("name", ["session.id", "Session-ID", "_session_id"])
+def test_a_label_is_left_out_however_it_is_written(tmp_path: Path, name: str) -> None:
+    with Tracer(run="run", dir=tmp_path) as tracer:
+        for number in range(3):
+            tracer.count("calls", **{name: f"s{number}"})
+    shown = _look(tmp_path / "run")
+    assert _points(shown, "rollscope_user_calls_total") == {frozenset(): 3.0}
+    assert _refused(shown) == {"label": 3}
+
+
+def test_a_name_of_several_lines_is_explained_in_one(tmp_path: Path) -> None:
+    with Tracer(run="run", dir=tmp_path) as tracer:
+        tracer.count("two\r\nlines")
+    family, _ = _look(tmp_path / "run")["rollscope_user_two__lines_total"]
+    assert family.help == "Recorded by the program as two\ufffd\ufffdlines."
+
+
 def test_more_values_than_the_bound_are_counted_as_other(tmp_path: Path) -> None:
     with Tracer(run="run", dir=tmp_path) as tracer:
         for number in range(250):

@@ -157,6 +157,20 @@ def test_a_token_file_is_read_anew_for_each_request(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("held", ["secret\nsecond line", "secret\u2026"])
+def test_a_token_that_no_header_can_hold_is_told_of_without_showing_it(
+    tmp_path: Path, held: str
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(held)
+    with http_sink() as sink:
+        target = RemoteTarget(sink.address, {}, file)
+        with pytest.raises(ExportFailed, match="header Authorization") as refused:
+            target.send(Signal.METRICS, b"")
+        target.close()
+    assert "secret" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("reply", "is_tried_again"),
     [

@@ -195,6 +195,20 @@ def test_few_rows_are_packed_in_small_slices_so_that_nobody_waits_for_the_lock()
     assert sizes == [200, 200, 100]
 
 
+def test_the_writer_steps_aside_between_any_two_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    bench.run()
+    packed_before: list[int] = []
+    monkeypatch.setattr(
+        "rollscope.instrument.drain.time.sleep",
+        lambda _: packed_before.append(len(bench.outbox.parcels) - 1),
+    )
+    for number in range(2500):
+        bench.types.add_event(f"e{number}", {})
+    bench.run()
+    assert packed_before == [1, 2]
+
+
 def test_rows_with_very_large_attributes_are_split_over_frames() -> None:
     bench = Bench(attr_max_bytes=1024 * 1024)
     for number in range(40):

@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -12,6 +12,7 @@ from rollscope.errors import StoreError
 from rollscope.server.failures import Failure
 from rollscope.server.opened import OpenRun
 from rollscope.server.timelines import current_timeline
+from rollscope.store.embedded import RunStore
 from rollscope.testing.generate import generate_run
 from rollscope.testing.shape import RunShape
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from rollscope.server.progress import RunProgress
-    from rollscope.store.embedded import RunStore
 
 T = TypeVar("T")
 
@@ -62,6 +62,30 @@ def test_jobs_are_done_by_one_thread_in_their_order(path: Path) -> None:
         return done
 
     assert with_run(path, visit) == list(range(20))
+
+
+def test_a_run_is_followed_for_who_looks_on_and_not_for_who_takes_stock(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(path, tmp_path / "first")
+    refreshed = threading.Event()
+    plain = RunStore.refresh
+
+    def refresh(store: RunStore, *given: Any) -> bool:
+        refreshed.set()
+        return plain(store, *given)
+
+    async def visit(run: OpenRun) -> list[bool]:
+        await run.ask(count, is_looking=False)
+        monkeypatch.setattr(RunStore, "refresh", refresh)
+        generate_run(tmp_path / "other", RunShape.sized(50))
+        for log in (tmp_path / "other" / "log").iterdir():
+            shutil.copy(log, tmp_path / "first" / "log" / f"other-{log.name}")
+        in_between = await asyncio.to_thread(refreshed.wait, 0.8)
+        await run.ask(count)
+        return [in_between, await asyncio.to_thread(refreshed.wait, 30)]
+
+    assert with_run(tmp_path / "first", visit) == [False, True]
 
 
 def test_an_error_of_a_job_is_told_to_who_gave_it_and_the_next_is_done(path: Path) -> None:

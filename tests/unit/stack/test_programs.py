@@ -7,7 +7,7 @@ import pytest
 from rollscope.config import unknown_variables
 from rollscope.errors import CommandError
 from rollscope.stack import programs
-from rollscope.stack.programs import PROGRAMS, find_installed, find_program
+from rollscope.stack.programs import PROGRAMS, find_installed, find_program, find_programs
 
 
 def script(path: Path, body: str) -> str:
@@ -81,6 +81,15 @@ def test_a_program_that_cannot_be_used_is_refused_with_the_reason(
         find_program(PROGRAMS["prometheus"], path, {})
     assert told in str(caught.value)
     assert "--prometheus-bin" in str(caught.value)
+
+
+def test_all_that_are_missing_are_named_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "_PLACES", ())
+    with pytest.raises(CommandError, match=r"Tempo was asked for.*\nGrafana was asked for") as told:
+        find_programs(["tempo", "grafana"], {}, {"PATH": str(tmp_path)})
+    assert told.value.exit_code == 1
 
 
 def test_a_path_that_is_no_program_is_an_error_of_the_caller(tmp_path: Path) -> None:

@@ -53,6 +53,14 @@ def test_what_was_written_is_read_back_until_it_is_forgotten(tmp_path: Path) -> 
     assert where.read() is None
 
 
+def test_a_state_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    where = StateDir(tmp_path)
+    (where.state_file / "in the way").mkdir(parents=True)
+    with pytest.raises(OSError, match=r"state\.json"):
+        where.write(a_state())
+    assert os.listdir(tmp_path) == ["state.json"]
+
+
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"supervisor": 1}', b"\xff\xfe"])
 def test_a_damaged_state_reads_as_none(tmp_path: Path, damage: bytes) -> None:
     where = StateDir(tmp_path)

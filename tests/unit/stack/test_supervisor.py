@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from rollscope.errors import CommandError
+from rollscope.stack import children
+from rollscope.stack import supervisor as supervising
 from rollscope.stack.interrupts import Interrupts
 from rollscope.stack.looking import look_at
 from rollscope.stack.members import Member
 from rollscope.stack.planning import StackPlan
 from rollscope.stack.restarts import RestartPolicy
-from rollscope.stack.statefile import Lock, StateDir
+from rollscope.stack.statefile import Lock, StackState, StateDir
 from rollscope.stack.supervisor import Interrupted, Supervisor
 
 SLEEP = "import time; time.sleep(600)"
@@ -171,6 +173,55 @@ def test_a_member_that_was_killed_comes_back_under_a_new_number(stage: Stage) ->
     assert after.pid not in (None, before.pid)
     assert stage.said[0].startswith("one was killed by SIGKILL")
     supervisor.stop(stage.interrupts)
+
+
+def test_a_state_that_could_not_be_written_is_written_later(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervisor = stage.supervisor(python("one", SLEEP))
+    with monkeypatch.context() as full:
+        full.setattr(StateDir, "write", _no_space)
+        supervisor.start(stage.interrupts)
+    assert stage.where.read() is None
+    written = StateDir.write
+
+    def write_and_end(where: StateDir, state: StackState) -> None:
+        written(where, state)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(StateDir, "write", write_and_end)
+    supervisor.watch(stage.interrupts)
+    assert stage.states() == {"one": "running"}
+    assert len(stage.said) == 1
+    monkeypatch.setattr(StateDir, "write", written)
+    supervisor.stop(stage.interrupts)
+
+
+def _no_space(where: StateDir, state: StackState) -> None:
+    raise OSError("the disk is full")
+
+
+def test_a_log_that_grows_large_is_set_aside_while_its_member_runs(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(children, "_MOST_LOG_BYTES", 1_000)
+    monkeypatch.setattr(supervising, "_LOGS_EVERY_S", 0.0)
+    code = "import time\nwhile True: print('x' * 99, flush=True); time.sleep(0.01)"
+    supervisor = stage.supervisor(python("one", code))
+    supervisor.start(stage.interrupts)
+    log = stage.where.log_of("one")
+    aside = log.with_suffix(".old.log")
+
+    def end_once_set_aside(timeout_s: float) -> None:
+        if aside.exists():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(stage.interrupts, "wait", end_once_set_aside)
+    supervisor.watch(stage.interrupts)
+    monkeypatch.undo()
+    supervisor.stop(stage.interrupts)
+    assert aside.stat().st_size > 1_000
+    assert set(log.read_text()) <= {"x", "\n"}  # no hole where the old text was
 
 
 def test_what_a_dead_member_has_left_running_is_ended(stage: Stage, tmp_path: Path) -> None:

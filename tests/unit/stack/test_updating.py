@@ -72,6 +72,20 @@ def test_the_configuration_is_changed_once_and_kept_as_it_was_beside_it(config: 
     assert names == {"prometheus.yml", "rollscope-targets", tmp.name}
 
 
+def test_no_copy_of_a_configuration_is_ever_readable_for_others(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config.chmod(0o600)
+    seen: list[int] = []
+    monkeypatch.setattr(
+        configfile, "_check", lambda draft: seen.append(draft.stat().st_mode & 0o777)
+    )
+    done = update(config, "h:1")
+
+    assert seen == [0o600]
+    assert Path(done.nodes[0].backup).stat().st_mode & 0o777 == 0o600
+
+
 def test_calls_at_the_same_time_do_not_undo_each_other(config: Path) -> None:
     jobs = [f"job{number}" for number in range(8)]
     with ThreadPoolExecutor(4) as pool:

@@ -1073,6 +1073,7 @@ export interface Segment {
 /** One metric along an axis. */
 export interface Series {
   name: string;
+  /** Of the first line, if it is recorded as several. */
   type: string;
   /** `time` or `step`. */
   axis: string;
@@ -1087,12 +1088,18 @@ export interface Series {
 
 /** One metric with one set of labels. */
 export interface SeriesLine {
+  /** Where a gauge comes from several roles or ranks, these are among them. */
   labels: Record<string, string>;
+  /** `counter`, `gauge` or `histogram`. */
+  type: string;
   /** One for each position: a gauge's mean, a counter's sum, a histogram's mean; None where nothing was recorded. */
   values: (number | null)[];
   /** The least within each position; of a counter, nothing. */
   lows: (number | null)[];
   highs: (number | null)[];
+  /** Of a histogram, the value that half of those in each position do not exceed, within 5 %; empty for others, and where there are too many records to read. */
+  p50: (number | null)[];
+  p95: (number | null)[];
 }
 
 /** All calls of one service. */

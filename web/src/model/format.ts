@@ -115,6 +115,11 @@ export function moment(ns: number): string {
   return `${day} ${clock(ns, true)} UTC${sign}${hours}:${two(Math.abs(zone) % 60)}`;
 }
 
+/** Write a step beside an axis; they are whole, and between them it says nothing. */
+export function wholeStep(x: number): string {
+  return Number.isInteger(x) ? String(x) : "";
+}
+
 /** Write how long ago something was. */
 export function ago(ns: number, nowNs: number): string {
   return `${duration(Math.max(nowNs - ns, 0))} ago`;

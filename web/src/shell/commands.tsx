@@ -1,5 +1,5 @@
 /** Commands by name: every key's action, every page, and the same answer from a terminal. */
-import { signal } from "@preact/signals";
+import { signal } from "../state/signals";
 import { useState } from "preact/hooks";
 import { commandFor } from "../model/command";
 import { knownKeys } from "../state/keys";

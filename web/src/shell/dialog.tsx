@@ -1,7 +1,7 @@
 /** A dialog over the page: the browser's own, which keeps the focus and closes with Escape. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Signal } from "@preact/signals";
+import type { Signal } from "../state/signals";
 
 export function Dialog(props: {
   open: Signal<boolean>;

@@ -1,5 +1,5 @@
 /** The list of keys that are in force here, and the switch that turns them off. */
-import { signal } from "@preact/signals";
+import { signal } from "../state/signals";
 import { areKeysOn, knownKeys } from "../state/keys";
 import { Dialog } from "./dialog";
 

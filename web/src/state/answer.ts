@@ -1,5 +1,5 @@
 /** Answers for panels: asked once however many show them, kept while the next is on its way. */
-import { type Signal, signal } from "@preact/signals";
+import { type Signal, signal } from "./signals";
 import { useEffect } from "preact/hooks";
 import type { Answers } from "../model/answers";
 import { type AnswerName, type Params, SourceError, query } from "../model/source";
@@ -101,6 +101,13 @@ export function useAnswer<N extends AnswerName>(
   const key = `${run} ${name}${query(params)}`;
   const ask = (abort: AbortSignal): Promise<unknown> => source().answer(run, name, params, abort);
   return useEntry(key, ask, options.follow ?? true) as Asked<Answers[N]>;
+}
+
+/** Ask once for something beside the answers; a report has none of it. */
+export function useResource<T>(what: string, params: Params = {}): Asked<T> {
+  const run = runName.value;
+  const ask = (abort: AbortSignal): Promise<T> => source().ask<T>(run, what, params, abort);
+  return useEntry(`${run} /${what}${query(params)}`, ask, false) as Asked<T>;
 }
 
 /** Ask again now. */

@@ -1,5 +1,5 @@
 /** Keys: pages say which they know, one listener hears them, one list shows them. */
-import { signal } from "@preact/signals";
+import { signal } from "./signals";
 import { useEffect } from "preact/hooks";
 import { remembered } from "./remembered";
 

@@ -3,7 +3,7 @@
  * `pulse` counts up at most once a second while there is something new; panels ask again then.
  * `nowNs` is the server's clock, so that ages and open spans grow between answers.
  */
-import { computed, effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "./signals";
 import { ServerSource, SourceError } from "../model/source";
 import { route, runName } from "./route";
 import { source } from "./source";

@@ -1,5 +1,5 @@
 /** Small choices kept in this browser; where that is forbidden they last until the page closes. */
-import { type Signal, effect, signal } from "@preact/signals";
+import { type Signal, effect, signal } from "./signals";
 
 function read(key: string): string | null {
   try {

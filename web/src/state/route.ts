@@ -1,5 +1,5 @@
 /** Where the reader is: the address behind `#` as a signal, and ways to change it. */
-import { computed, signal } from "@preact/signals";
+import { computed, signal } from "./signals";
 import { formatRoute, parseRoute, type Route } from "../model/route";
 
 export const route = signal<Route>(parseRoute(location.hash));

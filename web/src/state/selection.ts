@@ -1,5 +1,5 @@
 /** What the reader has picked; it survives a change of page. */
-import { signal } from "@preact/signals";
+import { signal } from "./signals";
 
 /** Sessions marked for comparison, by id. */
 export const marked = signal<readonly string[]>([]);

@@ -1,5 +1,5 @@
 /** Light, dark, or as the system has it. */
-import { computed, effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "./signals";
 import { remembered } from "./remembered";
 
 export type Theme = "system" | "light" | "dark";

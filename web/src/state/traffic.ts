@@ -1,5 +1,5 @@
 /** What this page itself costs: bytes it has received, and how long its frames take. */
-import { signal } from "@preact/signals";
+import { signal } from "./signals";
 
 export interface Traffic {
   requests: number;

@@ -5,7 +5,7 @@
  * room, the old one shown until the new one lands, requests that nobody waits for cancelled.
  */
 
-import { signal } from "@preact/signals";
+import { signal } from "../state/signals";
 import { applyDelta, liveTables, type LiveTables, tablesOf } from "../model/deltas";
 import { farSilhouettesOf } from "../model/farsilhouettes";
 import { decodeFrame, type Frame } from "../model/frame";

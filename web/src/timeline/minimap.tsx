@@ -1,5 +1,5 @@
 /** The whole run in one strip, with the window that is shown; drag it, or drag its edges. */
-import { effect } from "@preact/signals";
+import { effect } from "../state/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { FLAG } from "../model/frame";
 import { duration } from "../model/format";

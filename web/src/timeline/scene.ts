@@ -5,7 +5,7 @@
  * loads. All times are nanoseconds since the run's first moment.
  */
 
-import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { computed, type ReadonlySignal, type Signal, signal } from "../state/signals";
 import type { FarSilhouettes } from "../model/farsilhouettes";
 import type { Frame, FrameHeader } from "../model/frame";
 import type { SpanRef } from "../model/hit";

@@ -4,7 +4,7 @@
  * Drawing stays outside the virtual DOM: effects note what changed, and one picture is painted with
  * the next frame of the screen.
  */
-import { effect } from "@preact/signals";
+import { effect } from "../state/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { CriticalPath, Metrics, Overview, Series } from "../model/answers";
 import { count } from "../model/format";

@@ -1,6 +1,6 @@
 /** Tracks over the lanes, aligned with them: the axis of time, sessions in flight, one metric. */
 import { useEffect, useRef } from "preact/hooks";
-import { effect } from "@preact/signals";
+import { effect } from "../state/signals";
 import type { Series } from "../model/answers";
 import { count, duration } from "../model/format";
 import { farFlight } from "../model/farsilhouettes";

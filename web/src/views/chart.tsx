@@ -81,9 +81,7 @@ function ChartTable({ label, xs, series, xTitle, formatX = String, formatY = Str
               <th scope="row">{formatX(xs[i]!)}</th>
               {series.map((one) => (
                 <td class="right" key={one.label}>
-                  {one.values[i] === null || one.values[i] === undefined
-                    ? "–"
-                    : formatY(one.values[i])}
+                  {say(one, i, formatY)}
                 </td>
               ))}
             </tr>
@@ -103,7 +101,7 @@ function Plot(props: ChartProps) {
   const said =
     at === null || xs[at] === undefined
       ? ""
-      : `${formatX(xs[at])}: ${series.map((one) => `${visible(one.label)} ${say(one.values[at], formatY)}`).join(", ")}`;
+      : `${formatX(xs[at])}: ${series.map((one) => `${visible(one.label)} ${say(one, at, formatY)}`).join(", ")}`;
   return (
     <>
       <Canvas
@@ -136,6 +134,10 @@ function Plot(props: ChartProps) {
   );
 }
 
-function say(value: number | null | undefined, format: (value: number) => string): string {
-  return value === null || value === undefined ? "–" : format(value) || value.toPrecision(3);
+function say({ values, lows, highs }: Series, i: number, format: (y: number) => string): string {
+  const value = values[i] ?? null;
+  const [low, high] = [lows?.[i] ?? value, highs?.[i] ?? value];
+  if (value === null) return "–";
+  const text = format(value) || value.toPrecision(3);
+  return low === high ? text : `${text} (${format(low!)} to ${format(high!)})`;
 }

@@ -1,5 +1,5 @@
 /** Putting text on the clipboard, also where a plain page may not. */
-import { signal } from "@preact/signals";
+import { signal } from "../state/signals";
 
 /** A short word to the reader, gone by itself. */
 export const notice = signal("");

@@ -32,8 +32,16 @@ test("what is drawn at a place is what the place is read back as", () => {
 });
 
 test("gaps split a line", () => {
-  assert.deepEqual(stretches([null, 1, 2, null, 3]), [
-    [1, 2],
-    [4, 4],
+  assert.deepEqual(stretches([null, 1, 2, null, 3]), [[1, 2], [4]]);
+});
+
+test("a line that is joined goes over gaps as usual, and not over a pause", () => {
+  const values = Array.from({ length: 40 }, (_, i) =>
+    i % 3 === 0 && (i < 10 || i > 30) ? i : null,
+  );
+  assert.deepEqual(stretches(values, true), [
+    [0, 3, 6, 9],
+    [33, 36, 39],
   ]);
+  assert.deepEqual(stretches([null, 5, null], true), [[1]]);
 });

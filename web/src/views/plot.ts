@@ -52,8 +52,9 @@ export function indexAt(xs: readonly number[], value: number): number | null {
 export function layout({ xs, series, kind }: ChartProps, width: number, height: number): Layout {
   const drawn = kind === "stack" ? stacked(series) : series.map((one) => one.values);
   let [low, high] = [0, 0];
-  for (const values of drawn) {
-    for (const value of values) {
+  const ranges = series.flatMap((one) => [one.lows, one.highs]);
+  for (const values of [...drawn, ...ranges]) {
+    for (const value of values ?? []) {
       if (value === null) continue;
       low = Math.min(low, value);
       high = Math.max(high, value);
@@ -176,9 +177,15 @@ function drawOne(
     return;
   }
   const isFilled = !series.isLimit && kind !== "line";
-  for (const [first, last] of stretches(values)) {
+  for (const known of stretches(values, series.isJoined)) {
+    shadeRange(ink, place, xs, series, known);
     ink.beginPath();
-    for (let i = first; i <= last; i++) ink.lineTo(place.x(xs[i]!), place.y(values[i]!));
+    for (const i of known) ink.lineTo(place.x(xs[i]!), place.y(values[i]!));
+    const [first, last] = [known[0]!, known.at(-1)!];
+    // A line of one point would not show.
+    if (first === last && !isFilled) {
+      ink.fillRect(place.x(xs[first]!) - 1.5, place.y(values[first]!) - 1.5, 3, 3);
+    }
     ink.setLineDash(series.isLimit ? [4, 3] : []);
     ink.lineWidth = isFilled ? 0.5 : 1.5;
     ink.stroke();
@@ -192,14 +199,39 @@ function drawOne(
   ink.setLineDash([]);
 }
 
-/** Give the first and last index of every stretch without a gap. */
-export function stretches(values: readonly (number | null)[]): [number, number][] {
-  const found: [number, number][] = [];
-  values.forEach((value, i) => {
-    if (value === null) return;
-    const last = found.at(-1);
-    if (last && last[1] === i - 1) last[1] = i;
-    else found.push([i, i]);
+function shadeRange(
+  ink: CanvasRenderingContext2D,
+  place: Layout,
+  xs: readonly number[],
+  { lows, highs }: Series,
+  known: readonly number[],
+): void {
+  if (!lows || !highs) return;
+  const ranged = known.filter((i) => (lows[i] ?? highs[i] ?? null) !== null);
+  ink.beginPath();
+  for (const i of ranged) ink.lineTo(place.x(xs[i]!), place.y(highs[i]!));
+  for (const i of ranged.reverse()) ink.lineTo(place.x(xs[i]!), place.y(lows[i]!));
+  ink.globalAlpha = 0.2;
+  ink.fill();
+  ink.globalAlpha = 1;
+}
+
+/** A gap this many times as long as is usual is a pause. */
+const PAUSE = 5;
+
+/** Give the indices of every stretch without a gap.
+ *
+ * @param isJoined a gap as long as most, or a little longer, is none: it is seldom recorded
+ */
+export function stretches(values: readonly (number | null)[], isJoined = false): number[][] {
+  const known = values.map((_, i) => i).filter((i) => values[i] !== null);
+  const gaps = known.slice(1).map((at, i) => at - known[i]!);
+  const usual = gaps.toSorted((a, b) => a - b)[gaps.length >> 1] ?? 1;
+  const most = isJoined ? usual * PAUSE : 1;
+  const found: number[][] = [];
+  known.forEach((at, i) => {
+    if (i > 0 && gaps[i - 1]! <= most) found.at(-1)!.push(at);
+    else found.push([at]);
   });
   return found;
 }

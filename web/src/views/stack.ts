@@ -5,6 +5,11 @@ export interface Series {
   /** A custom property of the style sheet. */
   colour: string;
   values: readonly (number | null)[];
+  /** The range around each value, shaded. */
+  lows?: readonly (number | null)[];
+  highs?: readonly (number | null)[];
+  /** Draws a line also over what is missing. */
+  isJoined?: boolean;
   /** Draws as a dashed line without area, such as a capacity. */
   isLimit?: boolean;
 }

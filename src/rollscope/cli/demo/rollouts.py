@@ -73,9 +73,11 @@ class RolloutWorker:
             rs.payload("messages", talk.so_far())
             tokens = await self._pass_time(90, 0.7)
             phase.set(tokens=tokens)
+            rs.observe("answer.tokens", tokens, model="policy")
             rs.payload("completion", [talk.call(tool)])
 
     async def _use_tool(self, tool: str, talk: Conversation) -> None:
+        rs.count("tool.calls", tool=tool)
         with rs.phase("toolcall", tool=tool):
             if tool == "browser":
                 await self._browse()

@@ -49,18 +49,21 @@ def print_stack(stack: "StackView") -> None:
         Column("address"),
         Column("pid", align="right"),
         Column("version"),
-        Column("log", can_shrink=True, least=16, leaves=1),
     )
     rows = [
-        (each.name, each.state, each.address, str(each.pid or ""), each.version, each.log)
+        (each.name, each.state, each.address, str(each.pid or ""), each.version)
         for each in stack.members
     ]
     print(show_table(columns, rows, Screen.of()), end="")
     for each in stack.members:
         if each.problem and each.state in _WRONG:
             say(f"{each.name}: {each.problem}; restarted {each.restarts} times.")
+    for folder in dict.fromkeys(str(Path(each.log).parent) for each in stack.members):
+        say(f"\nLogs are in {folder}.")
     if stack.page:
-        print(f"\nThe page, of the runs in {stack.runs}: {stack.page}{_token(stack.token_file)}")
+        # On a line of its own, where a terminal does not break it and lets one click on it.
+        say(f"The page, of the runs in {stack.runs}:")
+        print(f"{stack.page}{_token(stack.token_file)}", flush=True)
 
 
 def _token(path: str | None) -> str:

@@ -5,9 +5,16 @@ import os
 import socket
 import ssl
 from typing import Final, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
-__all__ = ["HttpAddress", "connect_http", "is_loopback", "is_same_machine", "parse_address"]
+__all__ = [
+    "HttpAddress",
+    "connect_http",
+    "is_loopback",
+    "is_same_machine",
+    "parse_address",
+    "split_http",
+]
 
 _CONNECT_TIMEOUT_S: Final = 5.0
 _PORTS: Final = {"http": 80, "https": 443}
@@ -32,14 +39,27 @@ class HttpAddress(NamedTuple):
         return f"{self.scheme}://{host}:{self.port}{self.path}"
 
 
+def split_http(text: str) -> SplitResult | None:
+    """Split an address that begins with http:// or https://; None if nothing can be reached by it.
+
+    What is wrong with it is left to the caller to say: it may hold a password.
+    """
+    try:
+        parts = urlsplit(text)
+        is_sound = parts.scheme in _PORTS and parts.hostname and parts.port != 0
+    except ValueError:
+        return None
+    return parts if is_sound else None
+
+
 def parse_address(text: str) -> HttpAddress:
     """Take an address apart.
 
     Raises:
         ValueError: It is none.
     """
-    parts = urlsplit(text)
-    if parts.scheme not in _PORTS or not parts.hostname:
+    parts = split_http(text)
+    if parts is None or parts.hostname is None:
         raise ValueError("an address looks like http://HOST:PORT")
     tokens = parse_qs(parts.query).get("token", [])
     return HttpAddress(

@@ -79,8 +79,14 @@ class KeptConnection:
 
         Raises:
             Again: Nothing came back.
-            ExportFailed: The endpoint is not who it should be.
+            ExportFailed: The endpoint is not who it should be, or a header cannot be sent.
         """
+        for name, value in headers.items():
+            if not _is_sendable(value):  # said here: the client would repeat it, a token as well
+                raise ExportFailed(
+                    f"the header {name} for {self.place} holds a line break or another character "
+                    "that HTTP cannot carry"
+                )
         try:
             return self._post(body, headers)
         except (OSError, http.client.HTTPException) as error:
@@ -129,3 +135,7 @@ class KeptConnection:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _is_sendable(value: str) -> bool:
+    return not set("\r\n") & set(value) and all(ord(char) < 256 for char in value)

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from rollscope.errors import CommandError
+from rollscope.instrument.wholefile import replace_file
 from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX
 from rollscope.model.undecodable import UNDECODABLE
 
@@ -85,9 +86,7 @@ class ForwardState:
     def note_sent(self, run: Path, signature: str) -> None:
         """Remember that a run was sent to its end."""
         self._finished[_key(run)] = signature
-        draft = self._directory / f"{_FINISHED_FILE}.tmp"
-        draft.write_bytes(msgspec.json.encode(self._finished))
-        draft.replace(self._directory / _FINISHED_FILE)
+        replace_file(self._directory / _FINISHED_FILE, msgspec.json.encode(self._finished))
 
     def close(self) -> None:
         """Let the directory go."""

@@ -6,11 +6,12 @@ cannot be read is an error here: a command can say so, where a library has to go
 
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import msgspec
 
 from rollscope.errors import SettingError
+from rollscope.instrument.sinks.httpaddress import split_http
 from rollscope.otlp.answering import Signal
 
 __all__ = ["PROTOCOLS", "ExportSettings", "parse_pairs", "read_settings"]
@@ -158,12 +159,7 @@ def _endpoints(reader: _Reader, endpoint: str | None, protocol: str) -> dict[Sig
 def _checked(address: str, protocol: str) -> str:
     if protocol == "grpc" and "://" not in address:
         address = f"http://{address}"
-    try:
-        parts = urlsplit(address)
-        is_sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        is_sound = False
-    if not is_sound:
+    if split_http(address) is None:
         raise SettingError(f"{address!r} is no endpoint such as http://HOST:4318")
     return address
 

@@ -4,6 +4,7 @@ import type { Health } from "../../model/answers";
 import { moment } from "../../model/format";
 import { useAnswer } from "../../state/answer";
 import { Badge } from "../../views/bits";
+import { Elsewhere } from "../../views/elsewhere";
 import { Panel } from "../../views/panel";
 import type { PageProps } from "../index";
 import { Clocks, Disk, Logs, Versions, badLogs } from "./files";
@@ -25,6 +26,7 @@ export function HealthPage({ overview }: PageProps) {
             <span class="dim">{moment(asked.data.now_ns)}</span>
           </>
         )}
+        <Elsewhere />
       </header>
       <Panel
         title="Findings"

@@ -1,71 +1,70 @@
-/** Ways to the same data from elsewhere, as text to copy. */
+/** Ways to the same data from elsewhere, as text to copy and to try. */
+import { useState } from "preact/hooks";
 import type { Overview } from "../../model/answers";
 import { visible } from "../../model/format";
+import { ServerSource } from "../../model/source";
+import { type Line, wiringLines } from "../../model/wiring";
+import { useResource } from "../../state/answer";
 import { source } from "../../state/source";
+import { Badge } from "../../views/bits";
 import { copyText } from "../../views/copy";
 
-interface Line {
-  title: string;
-  text: string;
-}
-
-const LOOPBACK = /^(localhost|127\..*|\[::1\])$/;
-
-function quoted(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, `'\\''`)}'`;
-}
-
-/** Every line that works today, for this run. */
-export function wiringLines(overview: Overview, address: URL | null): Line[] {
-  const run = quoted(overview.name);
-  const lines = [
-    { title: "Check the run's data, every file to its end", text: `rollscope doctor ${run}` },
-    {
-      title: "Watch for stuck rollouts, and end with 3 as soon as there is one",
-      text: `rollscope stuck ${run} --min-band stuck --watch --fail`,
-    },
-    { title: "Ask the run in SQL", text: `rollscope sql ${run}` },
-    {
-      title: "Keep it in ClickHouse, where many can ask it",
-      text: `rollscope feed ${run} --to clickhouse://HOST/DATABASE --follow`,
-    },
-  ];
-  if (!address) return lines;
-  const name = encodeURIComponent(overview.name);
-  const api = new URL(`api/v1/run/${name}/answer/now`, address).href;
-  if (address.port) {
-    const host = LOOPBACK.test(address.hostname) ? "HOST" : address.hostname;
-    lines.unshift({
-      title: "See this page from another machine; HOST is where the server runs",
-      text: `ssh -L ${address.port}:localhost:${address.port} USER@${host}`,
-    });
-  }
-  lines.push({
-    title: "The same answers as JSON; the token is the one in the address that was printed",
-    text: `curl -H "Authorization: Bearer TOKEN" ${quoted(api)}`,
-  });
-  return lines;
+interface Told {
+  is_good: boolean;
+  sentence: string;
 }
 
 export function Wiring({ overview }: { overview: Overview }) {
   const address = source().isLive ? new URL(location.pathname, location.href) : null;
+  const wires = useResource<{ wires: Line[] }>("wiring").data?.wires ?? [];
   return (
     <ul class="wiring">
-      {wiringLines(overview, address).map((line) => (
-        <li key={line.text}>
-          <p class="dim">{line.title}</p>
-          <div class="row">
-            <code>{visible(line.text)}</code>
-            <button
-              class="spread"
-              onClick={() => void copyText(line.text)}
-              aria-label={`Copy: ${line.title}`}
-            >
-              Copy
-            </button>
-          </div>
-        </li>
+      {[...wires, ...wiringLines(overview, address)].map((line) => (
+        <WireLine key={line.title} line={line} run={overview.name} />
       ))}
     </ul>
+  );
+}
+
+function WireLine({ line, run }: { line: Line; run: string }) {
+  const [told, setTold] = useState<Told | "asking" | null>(null);
+  const { title, text, test } = line;
+  const server = source();
+  const tryIt = async (from: ServerSource): Promise<void> => {
+    setTold("asking");
+    setTold(
+      await from
+        .post<Told>(run, "wiring", { test })
+        .catch((error: Error) => ({ is_good: false, sentence: error.message })),
+    );
+  };
+  return (
+    <li>
+      <p class="dim">{title}</p>
+      <div class="row">
+        <code>{visible(text)}</code>
+        <button class="spread" onClick={() => void copyText(text)} aria-label={`Copy: ${title}`}>
+          Copy
+        </button>
+        {test && server instanceof ServerSource && (
+          <button
+            disabled={told === "asking"}
+            onClick={() => void tryIt(server)}
+            aria-label={`Test: ${title}`}
+          >
+            Test
+          </button>
+        )}
+      </div>
+      <p role="status">
+        {told === "asking" && "Trying…"}
+        {told && told !== "asking" && (
+          <>
+            <Badge tone={told.is_good ? "good" : "bad"}>{told.is_good ? "works" : "fails"}</Badge>{" "}
+            {told.sentence}
+          </>
+        )}
+      </p>
+    </li>
   );
 }

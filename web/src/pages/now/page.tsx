@@ -7,11 +7,13 @@ import { isAlive, isPaused, pulse, second } from "../../state/live";
 import { link } from "../../state/route";
 import { Badge } from "../../views/bits";
 import { EnginesPanel } from "../../views/engines";
+import { Elsewhere } from "../../views/elsewhere";
 import { Panel } from "../../views/panel";
 import type { PageProps } from "../index";
 import { Errors } from "./errors";
 import { HostsPanel } from "./hosts";
 import { InFlight } from "./inflight";
+import { MetricNow } from "./metric";
 import { Stuck, alarmText } from "./stuck";
 import { Tiles } from "./tiles";
 import { Waits } from "./waits";
@@ -28,6 +30,7 @@ export function NowPage({ overview }: PageProps) {
       <header class="row">
         <h1>Now</h1>
         {asked.data && !asked.data.is_alive && <Ended now={asked.data} />}
+        <Elsewhere />
       </header>
       {overview.spans === 0 && asked.data?.is_alive && <NothingYet />}
       <Panel title="At a glance" asked={asked} className="bare">
@@ -65,6 +68,7 @@ export function NowPage({ overview }: PageProps) {
         {(now) => <Waits waits={now.waits} at={now} />}
       </Panel>
       <EnginesPanel params={{}} from={overview.first_ns} since="since the run's start" />
+      {asked.data && <MetricNow nowNs={asked.data.now_ns} />}
       <HostsPanel isAlive={asked.data?.is_alive ?? false} roles={roles} />
       <Panel
         title="Errors"

@@ -4,7 +4,7 @@ import { ago, bytes } from "../../model/format";
 import { formatRoute } from "../../model/route";
 import { type RunEntry, type RunList as Runs, SourceError } from "../../model/source";
 import { second } from "../../state/live";
-import { navigate } from "../../state/route";
+import { navigate, route } from "../../state/route";
 import { source } from "../../state/source";
 import { Badge, Text, Time } from "../../views/bits";
 import { Failure, Skeleton } from "../../views/panel";
@@ -32,7 +32,8 @@ export function RunList() {
           setError(null);
           setRuns(found);
           const [only] = found.runs;
-          if (only && found.runs.length === 1 && beat === 0) {
+          // Whoever has followed a link meanwhile stays there.
+          if (only && found.runs.length === 1 && beat === 0 && !route.peek().run) {
             location.replace(formatRoute({ run: only.name }));
           }
         },

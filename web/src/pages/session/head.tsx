@@ -5,6 +5,7 @@ import { term } from "../../model/term";
 import { link } from "../../state/route";
 import { Badge, Outcome, Text } from "../../views/bits";
 import { Age } from "../../views/age";
+import { Elsewhere } from "../../views/elsewhere";
 import { nameShare } from "../../views/nameshare";
 import { sessionName } from "../../views/sessionlink";
 import { SplitBar } from "../../views/splitbar";
@@ -45,6 +46,7 @@ export function SessionHead({ overview, answer }: Shown) {
             <a href={link("sessions", "", { f: term("task", session.task_key) })}>this task</a>
           )}
           <a href={link("timeline", "", { t, sel: session.span_id })}>timeline</a>
+          <Elsewhere session={session.span_id} />
         </span>
       </div>
       {session.reason && (

@@ -1,6 +1,7 @@
 /** One session: what this rollout did, turn by turn, and what became of it. */
-import { useSignal } from "@preact/signals";
+import { useSignal } from "../../state/signals";
 import type { Overview, SessionAnswer, SessionTurns } from "../../model/answers";
+import { term } from "../../model/term";
 import { useAnswer } from "../../state/answer";
 import { useKeys } from "../../state/keys";
 import { link, navigate, param, setParams } from "../../state/route";
@@ -49,12 +50,15 @@ export function SessionPage({ overview, arg }: PageProps) {
     [data],
   );
   if (!data) {
+    const task = /^(.+)#\d+$/.exec(arg)?.[1];
     return (
       <div class="page">
         <h1>Session</h1>
         {asked.error ? <Failure title="session" error={asked.error} /> : <Skeleton />}
         <p>
-          <a href={link("sessions")}>All sessions</a>
+          <a href={link("sessions", "", task ? { f: term("task", task) } : {})}>
+            {task ? "All sessions of this task" : "All sessions"}
+          </a>
         </p>
       </div>
     );

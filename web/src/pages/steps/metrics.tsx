@@ -1,13 +1,14 @@
 /** Any number from step to step: what steps are summed up by, and every recorded metric. */
-import type { Series, Steps, StepSummary } from "../../model/answers";
-import { number, percent, visible } from "../../model/format";
+import type { Overview, Steps, StepSummary } from "../../model/answers";
+import { number, percent, wholeStep } from "../../model/format";
 import { tickLabel } from "../../model/logscale";
-import { lineColour } from "../../model/palette";
+import type { Axis } from "../../model/metriclines";
 import { type Asked, useAnswer } from "../../state/answer";
 import { link, navigate, param, setParams } from "../../state/route";
 import { Chart } from "../../views/chart";
+import { Choice } from "../../views/choice";
+import { MetricChart, MetricOptions } from "../../views/metricchart";
 import { Panel } from "../../views/panel";
-import { wholeStep } from "./sync";
 
 interface Scalar {
   title: string;
@@ -25,46 +26,71 @@ const SCALARS: Record<string, Scalar> = {
   lag: { title: "lag, max", read: (one) => one.lag_max, write: number },
   sessions: { title: "sessions", read: (one) => one.sessions, write: number },
 };
+const AXES: readonly [Axis, string][] = [
+  ["step", "Step"],
+  ["time", "Time"],
+];
 
-export function MetricsPanel({ asked }: { asked: Asked<Steps> }) {
+export function MetricsPanel({ asked, overview }: { asked: Asked<Steps>; overview: Overview }) {
   const metrics = useAnswer("metrics", {}, { follow: false });
   const chosen = param("metric", "reward");
+  const axis = param("axis") === "time" ? "time" : "step";
   const scalar = SCALARS[chosen];
   return (
     <Panel
       title="Metrics"
       asked={asked}
-      empty={(data) => (data.steps.length ? null : "The run records no steps yet.")}
+      empty={(data) => (data.steps.length || !scalar ? null : "The run records no steps yet.")}
       actions={
-        <label class="row">
-          Show
-          <select
-            value={chosen}
-            onChange={(event) =>
-              setParams({ metric: event.currentTarget.value }, { replace: true })
-            }
-          >
-            {Object.entries(SCALARS).map(([key, one]) => (
-              <option key={key} value={key}>
-                {one.title}
-              </option>
-            ))}
-            {metrics.data?.metrics.map((one) => (
-              <option key={one.name} value={`m:${one.name}`}>
-                {visible(one.name)}
-              </option>
-            ))}
-          </select>
-        </label>
+        <>
+          {!scalar && (
+            <Choice
+              label="Along"
+              options={AXES}
+              chosen={axis}
+              onChoose={(next) =>
+                setParams({ axis: next === "time" ? next : null }, { replace: true })
+              }
+            />
+          )}
+          <label class="row">
+            Show
+            <select
+              value={chosen}
+              onChange={(event) =>
+                setParams({ metric: event.currentTarget.value }, { replace: true })
+              }
+            >
+              {Object.entries(SCALARS).map(([key, one]) => (
+                <option key={key} value={key}>
+                  {one.title}
+                </option>
+              ))}
+              <MetricOptions metrics={metrics.data} />
+            </select>
+          </label>
+        </>
       }
     >
-      {(data) =>
-        scalar ? (
-          <ScalarChart scalar={scalar} summaries={data.steps.map((one) => one.summary)} />
-        ) : (
-          <MetricChart name={chosen.slice(2)} />
-        )
-      }
+      {(data) => (
+        <>
+          {scalar ? (
+            <ScalarChart scalar={scalar} summaries={data.steps.map((one) => one.summary)} />
+          ) : (
+            <MetricChart
+              name={chosen.slice(2)}
+              axis={axis}
+              from={overview.first_ns}
+              since="since the run's start"
+            />
+          )}
+          {metrics.data?.metrics.length === 0 && (
+            <p class="dim">
+              Your own numbers show here too: <code>rollscope.gauge("kl", 0.02)</code>
+            </p>
+          )}
+        </>
+      )}
     </Panel>
   );
 }
@@ -84,41 +110,4 @@ function ScalarChart(props: { scalar: Scalar; summaries: readonly StepSummary[] 
       onPick={(index) => navigate(link("step", xs[index] ?? ""))}
     />
   );
-}
-
-function MetricChart({ name }: { name: string }) {
-  const asked = useAnswer("series", { name, axis: "step" });
-  return (
-    <Panel
-      title={visible(name)}
-      asked={asked}
-      empty={(data) => (data.lines.length ? null : "It was not recorded within any step.")}
-    >
-      {(data) => (
-        <>
-          <Chart
-            label={`${visible(name)} by step`}
-            height={160}
-            xs={data.positions}
-            series={data.lines.map((line, i) => ({
-              label: labelOf(line),
-              colour: lineColour(i),
-              values: line.values,
-            }))}
-            xTitle="step"
-            formatX={wholeStep}
-            formatY={number}
-          />
-          {data.left_out > 0 && (
-            <p class="dim">{data.left_out} more sets of labels are left out.</p>
-          )}
-        </>
-      )}
-    </Panel>
-  );
-}
-
-function labelOf(line: Series["lines"][number]): string {
-  const labels = Object.entries(line.labels).map(([key, value]) => `${key}=${value}`);
-  return visible(labels.join(", ") || "all");
 }

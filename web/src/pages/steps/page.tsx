@@ -96,7 +96,7 @@ export function StepsPage({ overview }: PageProps) {
         {() => (
           <div class="columns">
             <SyncByStep asked={series} />
-            <MetricsPanel asked={steps} />
+            <MetricsPanel asked={steps} overview={overview} />
           </div>
         )}
       </Lazy>

@@ -1,5 +1,6 @@
 /** How long weight sync took from step to step. */
 import type { StepSeries, SyncStep } from "../../model/answers";
+import { wholeStep } from "../../model/format";
 import { tickLabel } from "../../model/logscale";
 import type { Asked } from "../../state/answer";
 import { link, navigate } from "../../state/route";
@@ -41,9 +42,4 @@ export function SyncByStep({ asked }: { asked: Asked<StepSeries> }) {
       )}
     </Panel>
   );
-}
-
-/** Steps are whole; between them an axis says nothing. */
-export function wholeStep(x: number): string {
-  return Number.isInteger(x) ? String(x) : "";
 }

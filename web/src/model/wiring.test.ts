@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Overview } from "../../model/answers";
+import type { Overview } from "./answers";
 import { wiringLines } from "./wiring";
 
 function textsOf(name: string, address: URL | null): string[] {
