@@ -206,7 +206,8 @@ def test_a_failed_export_goes_on_where_it_stopped(
         assert main([*command, "--batch", "100"]) == 1
         complaint = capsys.readouterr().err
         assert "Authorization=Bearer" in complaint
-        assert "100 spans were taken" in complaint
+        assert 0 < len(sink.spans) <= 100  # the engine hands out rows in lots of any size
+        assert f"{len(sink.spans)} spans were taken" in complaint
         assert main(command) == 0
         check_spans(sink.spans, ended_rows(run))
         assert main(command) == 0

@@ -481,6 +481,12 @@ class NaiveWalk:
         self.facts = facts
         self.found: list[tuple[int, int, str, int | None]] = []
         self.hops = 0
+        has_waits = any("wait" in row.name for row in facts.trainer)
+        all_ran_inside = all(
+            facts.start_ns <= one.start_ns and came_ns(one, facts) <= facts.end_ns
+            for one in facts.sessions
+        )
+        self.ran = facts.sessions if all_ran_inside and not has_waits else []
 
     def tell(self, low: int, high: int, name: str, session_id: int | None = None) -> int:
         low = max(low, self.facts.start_ns)
@@ -501,21 +507,31 @@ class NaiveWalk:
                 and max(low, row.start_ns) < self.end(row) <= at
             ]
             if not below:
-                return self.tell(low, at, node.name if node else "other")
+                return self.own(node, low, at)
             child = max(below, key=lambda row: (self.end(row), -row.start_ns, row.span_id))
-            self.tell(self.end(child), at, node.name if node else "other")
             start, end = max(low, child.start_ns), self.end(child)
-            session = self.ended_by(end) if "wait" in child.name else None
+            at = self.own(node, end, at)
+            if at < end:
+                continue
+            session = self.last_of(needed_by(self.facts), end) if "wait" in child.name else None
             if session is None or came_ns(session, self.facts) <= start:
                 at = self.inside(child, start, end)
             else:
                 at = self.session(session, child.name, end)
         return at
 
-    def ended_by(self, at: int) -> SessionRow | None:
+    def own(self, node: SpanRow | None, low: int, at: int) -> int:
+        while node is None and at > low:
+            session = self.last_of(self.ran, at)
+            if session is None or came_ns(session, self.facts) <= low:
+                break
+            at = self.session(session, "other", at)
+        return self.tell(low, at, node.name if node else "other")
+
+    def last_of(self, sessions: list[SessionRow], at: int) -> SessionRow | None:
         there = [
             one
-            for one in needed_by(self.facts)
+            for one in sessions
             if one.start_ns < came_ns(one, self.facts) <= at and one.start_ns < at
         ]
         order = {one.span_id: (came_ns(one, self.facts), -one.start_ns) for one in there}

@@ -225,6 +225,8 @@ def test_a_wrong_query_says_where(prompt: Prompt) -> None:
 
 
 def test_a_query_can_be_interrupted_and_another_asked(prompt: Prompt) -> None:
+    # Who was started in the background by a shell has it ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     forever = "SELECT count(*) FROM range(10000000) a, range(9000000) b WHERE a.range*b.range = 7"
     is_over = threading.Event()
 
@@ -242,6 +244,7 @@ def test_a_query_can_be_interrupted_and_another_asked(prompt: Prompt) -> None:
     finally:
         is_over.set()
         thread.join()
+        signal.signal(signal.SIGINT, before)
     assert value(prompt, "SELECT 1") == 1
 
 

@@ -56,7 +56,9 @@ def _scalar(value: Value) -> str:
         return "{}"
     if isinstance(value, Sequence):
         return "[]"
-    return json.dumps(value)
+    written = json.dumps(value)
+    # Without a point, some readers take an exponent for text.
+    return written if "." in written else written.replace("e-", ".0e-").replace("e+", ".0e+")
 
 
 def _quoted(text: str) -> str:
