@@ -18,7 +18,7 @@ from rollscope.model.kinds import Kind
 from rollscope.store.fold import read_run
 from tests.integration.support import PATIENCE_S, eventually
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "xtuner"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 HEAD = """
 import os, signal, subprocess, sys, time
 from types import SimpleNamespace
@@ -172,13 +172,11 @@ print(runtime.run_dir)
 
 @pytest.mark.parametrize(
     ("name", "stage"),
-    [("producer_trace.jsonl", "xtuner.lmdeploy.request"), ("otlp_traces.jsonl", "generate")],
+    [("xtuner_producer", "xtuner.lmdeploy.request"), ("xtuner_otlp", "generate")],
 )
 def test_hotspots_reads_files_of_the_original(tmp_path: Path, name: str, stage: str) -> None:
-    folder = tmp_path / "deep" / "er"
-    folder.mkdir(parents=True)
-    shutil.copy(FIXTURES / name, folder)
-    with (folder / name).open("a") as file:
+    folder = shutil.copytree(FIXTURES / name, tmp_path / "deep" / "er")
+    with next(folder.iterdir()).open("a") as file:
         file.write('{"torn": ')
     done = subprocess.run(
         [

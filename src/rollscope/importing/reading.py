@@ -86,7 +86,7 @@ class Reader:
                 break
         return skipped
 
-    def elements(self, key: str = "traceEvents") -> Iterator[Line]:
+    def elements(self, key: str) -> Iterator[Line]:
         """Give the elements of a JSON array, or of that member of an object.
 
         Only a window of the text is held. An array that was never closed gives what it has.

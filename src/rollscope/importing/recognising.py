@@ -31,7 +31,13 @@ class Found(NamedTuple):
 
     format: str
     title: str
-    is_document: bool
+    member: str | None = None
+    """Of a document, the member whose elements are its records; else None."""
+
+    @property
+    def is_document(self) -> bool:
+        """Whether its records are the elements of one document, not lines."""
+        return self.member is not None
 
 
 def _is_otlp(record: Record) -> bool:
@@ -97,7 +103,9 @@ TESTS: Final = (
     Test("chrome", "a Chrome trace", lambda r: "ph" in r or "traceEvents" in r),
 )
 _TITLES: Final = {test.format: test.title for test in TESTS}
-_UNKNOWN: Final = Found("unknown", "nothing that is known", False)
+_UNKNOWN: Final = Found("unknown", "nothing that is known")
+_MEMBERS: Final = {"slime": "rows", "jaeger": "data"}
+"""Where the records of the formats that are documents stand."""
 
 
 def recognise_record(record: Record) -> str | None:
@@ -126,15 +134,14 @@ def recognise(source: Source) -> Found:
             if name != "areal-perf" or b'"M"' not in line:
                 break
     if seen:
-        is_document = seen[0] in ("slime", "jaeger")
-        return Found(seen[-1], _TITLES[seen[-1]], is_document)
+        return Found(seen[-1], _TITLES[seen[-1]], _MEMBERS.get(seen[-1]))
     return _by_keys(head, start)
 
 
 def _by_keys(head: bytes, start: bytes) -> Found:
     """Judge a document that does not fit into what was looked at, or text that is no JSON."""
     if b"# TYPE " in head or b"# HELP " in head:
-        return Found("prometheus", "Prometheus' text", False)
+        return Found("prometheus", "Prometheus' text")
     if start[:1] != b"{":
         return _UNKNOWN
     whole = decode_object(head)
@@ -146,9 +153,11 @@ def _by_keys(head: bytes, start: bytes) -> Found:
     if "traceEvents" in record:
         return _chrome(head)
     name = recognise_record(record)
-    return _UNKNOWN if name is None else Found(name, _TITLES[name], True)
+    return (
+        _UNKNOWN if name is None else Found(name, _TITLES[name], _MEMBERS.get(name, "traceEvents"))
+    )
 
 
 def _chrome(head: bytes) -> Found:
     name = "areal-perf" if _AREAL_BYTES.search(head) else "chrome"
-    return Found(name, _TITLES[name], True)
+    return Found(name, _TITLES[name], "traceEvents")

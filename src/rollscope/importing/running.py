@@ -188,7 +188,9 @@ class _Import:
             if main is not None:
                 reader = Reader(source)
                 try:
-                    lines = reader.elements() if found.is_document else reader.lines()
+                    lines = (
+                        reader.lines() if found.member is None else reader.elements(found.member)
+                    )
                     for line in lines:
                         place = Place(account, number, line.number)
                         yield place, line, self._route(main, line)

@@ -69,7 +69,7 @@ def test_nothing_of_the_input_is_overwritten(tmp_path: Path) -> None:
 
 
 def test_odd_lines_are_left_out_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["convert", str(SAMPLES / "areal_perf_mixed.jsonl"), "-"]) == 0
+    assert main(["convert", str(SAMPLES.parent / "quirks" / "areal_perf_mixed.jsonl"), "-"]) == 0
     told = capsys.readouterr()
     assert json.loads(told.out)["traceEvents"]
     assert "1 of another kind" in told.err
