@@ -96,7 +96,7 @@ def _parse(value: str) -> StateMember:
         step=_whole(parts.get("t"), 10),
         task_key=_unescape(parts.get("k")),
         group=_unescape(parts.get("g")),
-        session_id=_whole(parts.get("s"), 16, least=1),
+        session_id=_whole(parts.get("s"), 16, least=1, most=2**64),
         sample=_whole(parts.get("n"), 10),
     )
 
@@ -119,10 +119,10 @@ def _unescape(text: str | None) -> str | None:
         return None
 
 
-def _whole(text: str | None, base: int, least: int = -(2**63)) -> int | None:
+def _whole(text: str | None, base: int, least: int = -(2**63), most: int = 2**63) -> int | None:
     """Read a number that came from outside; None unless it fits a record."""
     try:
         number = int(text, base) if text and len(text) < 24 else None
     except ValueError:
         return None
-    return number if number is not None and least <= number < 2**63 else None
+    return number if number is not None and least <= number < most else None

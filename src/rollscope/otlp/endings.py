@@ -7,7 +7,7 @@ from rollscope.model.kinds import STATUS_CODES, Outcome, Status
 from rollscope.otlp.aliases import Meaning
 from rollscope.otlp.forms import Attrs, SpanForm
 
-__all__ = ["Ending", "ending_of"]
+__all__ = ["Ending", "ending_of", "is_known_word"]
 
 _ERROR_CODE: Final = 2
 _TEXT_BYTES: Final = 512
@@ -37,12 +37,19 @@ class Ending(NamedTuple):
     reason: str | None
 
 
+def is_known_word(word: str) -> bool:
+    """Say whether a word for an end is one that we know."""
+    return word.lower() in _SAID
+
+
 def ending_of(form: SpanForm, meaning: Meaning, details: Attrs, *, is_session: bool) -> Ending:
     """Say how a span ended, and note the error among its attributes.
 
     What the span says in words comes before the status of OpenTelemetry, which is left unset where
     a failure is returned and not raised.
     """
+    if meaning.is_told:
+        return _told_ending(form, meaning)
     _note_exception(form, details)
     if form.is_open:
         return Ending(STATUS_CODES[Status.OPEN], None, None)
@@ -67,6 +74,19 @@ def ending_of(form: SpanForm, meaning: Meaning, details: Attrs, *, is_session: b
     return Ending(
         STATUS_CODES[status],
         str(outcome) if outcome is not None and is_session else None,
+        None if reason is None else clean_text(str(reason), _TEXT_BYTES),
+    )
+
+
+def _told_ending(form: SpanForm, meaning: Meaning) -> Ending:
+    """Give the end that one of us has recorded."""
+    given = meaning.place
+    status = str(Status.OPEN if form.is_open else given.get("status"))
+    known = Status(status) if status in set(Status) else Status.OK
+    reason, outcome = given.get("reason"), str(given.get("outcome"))
+    return Ending(
+        STATUS_CODES[known],
+        outcome if outcome in set(Outcome) else None,
         None if reason is None else clean_text(str(reason), _TEXT_BYTES),
     )
 

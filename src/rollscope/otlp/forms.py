@@ -134,6 +134,8 @@ class Request(msgspec.Struct):
     spans: list[SpanForm] = []
     points: list[PointForm] = []
     logs: list[LogForm] = []
+    digests: list[int] = []
+    """Of each span, if it came in JSON: the same for two that came alike."""
     rejected: dict[str, int] = {}
     """How many items were left out, by the reason."""
     lenient: set[str] = set()

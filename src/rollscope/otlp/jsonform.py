@@ -5,6 +5,7 @@ in the wild are taken too, and told once per sender: ids in base64, and enumerat
 """
 
 from typing import Final
+from zlib import crc32
 
 import msgspec
 
@@ -125,8 +126,8 @@ def read_traces(body: bytes) -> Request:
             for raw in part.spans or ():
                 request.count_item()
                 span = decode_item(raw, _span, request)
-                if span is not None:
-                    _take_span(span, sender, scope, request)
+                if span is not None and _take_span(span, sender, scope, request):
+                    request.digests.append(crc32(raw) << 32 | len(memoryview(raw)))
     return request
 
 
@@ -177,6 +178,8 @@ def _id_of(text: str | None, size: int, request: Request) -> bytes | None:
 
 
 def _enum(value: Number, prefix: str, names: tuple[str, ...], request: Request) -> int:
+    if value is None or type(value) is int:
+        return value or 0
     if isinstance(value, str) and value.startswith(prefix):
         request.lenient.add("enumerations by name instead of number")
         name = value.removeprefix(prefix)
@@ -184,16 +187,31 @@ def _enum(value: Number, prefix: str, names: tuple[str, ...], request: Request) 
     return number_of(value)
 
 
-def _take_span(span: _Span, sender: Sender, scope: str, request: Request) -> None:
+def _event_forms(events: list[_Event]) -> list[EventForm]:
+    return [
+        EventForm(event.name, number_of(event.time_unix_nano), attrs_of(event.attributes))
+        for event in events[:MOST_EVENTS]
+    ]
+
+
+def _traceparents(links: list[_Link]) -> list[str]:
+    return [
+        f"00-{link.trace_id.lower()}-{link.span_id.lower()}-01"
+        for link in links[:MOST_LINKS]
+        if len(link.trace_id) == 2 * _TRACE_BYTES and len(link.span_id) == 2 * _SPAN_BYTES
+    ]
+
+
+def _take_span(span: _Span, sender: Sender, scope: str, request: Request) -> bool:
     trace_id = _id_of(span.trace_id, _TRACE_BYTES, request)
     span_id = int.from_bytes(_id_of(span.span_id, _SPAN_BYTES, request) or b"")
     parent = _id_of(span.parent_span_id, _SPAN_BYTES, request)
     if not trace_id or not any(trace_id) or not span_id:
         request.reject("has no valid trace and span id")
-        return
+        return False
     if parent is None:
         request.reject("has a parent id of a wrong length")
-        return
+        return False
     status = span.status or _Status()
     request.spans.append(
         SpanForm(
@@ -210,14 +228,8 @@ def _take_span(span: _Span, sender: Sender, scope: str, request: Request) -> Non
             status=_enum(status.code, "STATUS_CODE_", _CODES, request),
             message=status.message,
             tracestate=span.trace_state or "",
-            events=[
-                EventForm(event.name, number_of(event.time_unix_nano), attrs_of(event.attributes))
-                for event in (span.events or ())[:MOST_EVENTS]
-            ],
-            links=[
-                f"00-{link.trace_id.lower()}-{link.span_id.lower()}-01"
-                for link in (span.links or ())[:MOST_LINKS]
-                if len(link.trace_id) == 2 * _TRACE_BYTES and len(link.span_id) == 2 * _SPAN_BYTES
-            ],
+            events=_event_forms(span.events) if span.events else [],
+            links=_traceparents(span.links) if span.links else [],
         )
     )
+    return True

@@ -124,10 +124,10 @@ def sender_of(resource: ScopeJson | None) -> Sender:
 
 def number_of(value: Number) -> int:
     """Read a whole number that may be text; 0 if it is none."""
-    if isinstance(value, int):
+    if type(value) is int:
         return value
     try:
-        return int(value[:24]) if isinstance(value, str) else int(value or 0)
+        return int(value[:24] if isinstance(value, str) else value or 0)
     except (ValueError, OverflowError):
         return 0
 
@@ -136,8 +136,16 @@ def attrs_of(pairs: list[PairJson] | None) -> Attrs:
     """Read a list of attributes."""
     attrs: Attrs = {}
     for pair in (pairs or ())[:MOST_ATTRS]:
-        if pair.value is not None:
-            attrs[pair.key] = _value(pair.value, 0)
+        value = pair.value
+        if value is None:
+            continue
+        # Most are text or whole numbers.
+        if (text := value.string_value) is not None:
+            attrs[pair.key] = text
+        elif (number := value.int_value) is not None:
+            attrs[pair.key] = number_of(number)
+        else:
+            attrs[pair.key] = _value(value, 0)
     return attrs
 
 

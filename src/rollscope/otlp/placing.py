@@ -19,6 +19,7 @@ from rollscope.model.scope import ScopeRow
 from rollscope.otlp.aliases import Meaning, whole_number
 from rollscope.otlp.forms import Sender, SpanForm
 from rollscope.otlp.naming import run_name, sender_run
+from rollscope.otlp.pairs import LOOP
 from rollscope.otlp.remembering import Recent
 from rollscope.otlp.spankinds import is_agent, is_engine, is_model_work, is_monitor
 
@@ -100,11 +101,17 @@ class _Trace(msgspec.Struct):
 class Placer:
     """Places spans; remembers what later ones may need."""
 
-    def __init__(self, only_run: str | None = None) -> None:
+    def __init__(self, only_run: str | None = None, most_sessions: int = _MOST_SESSIONS) -> None:
+        """Remember nothing yet.
+
+        Args:
+            only_run: The run of what names none; else it gets one named after its sender.
+            most_sessions: How many are remembered.
+        """
         self.only_run = only_run
         self.spans: Recent[tuple[bytes, int], Known] = Recent(_MOST_SPANS)
         self._traces: Recent[bytes, _Trace] = Recent(_MOST_SPANS)
-        self._sessions: Recent[tuple[str, bytes, str], Session] = Recent(_MOST_SESSIONS)
+        self._sessions: Recent[tuple[str, bytes, str], Session] = Recent(most_sessions)
         self.made: list[MadeSession] = []
         """Made sessions that are to be written; whoever writes them takes them out."""
 
@@ -122,6 +129,8 @@ class Placer:
         if above is not None and is_inside and not state and _PLACING.isdisjoint(meaning.place):
             return above
         run = self._run(form, meaning, above, state)
+        if meaning.is_told:
+            return _same(_told_place(run, form.trace_id, meaning, state), above)
         own = _own_place(run, form.trace_id, meaning, above, state)
         if state is not None and state.session_id is not None:
             return _same(own._replace(session_id=state.session_id, session=None), above)
@@ -157,6 +166,8 @@ class Placer:
         self, own: Place, form: SpanForm, meaning: Meaning, above: Place | None
     ) -> Place:
         name = _text(meaning.place.get("session"))
+        if name is not None and LOOP in meaning.place:
+            return self._into_loop(name, own, form, meaning)
         if name is not None and meaning.session_alias == _OURS and _SPAN_ID.fullmatch(name):
             return own._replace(session_id=int(name, 16), session=None)
         inherited = above if above is not None and above.session_id is not None else None
@@ -183,14 +194,25 @@ class Placer:
             return self._join("", own, form, meaning, is_root=False)
         return own
 
+    def expect_sessions(self, form: SpanForm) -> None:
+        """Learn beforehand that spans of a trace say themselves which session they belong to."""
+        self._traces.put(form.trace_id, _Trace(self.run_of(form.sender), has_sessions=True))
+
+    def _into_loop(self, name: str, own: Place, form: SpanForm, meaning: Meaning) -> Place:
+        """Put a part of an agent's loop into its session: every part has a trace of its own."""
+        key = f"{own.run}/{own.task_key}/{own.step}".encode("utf-8", "replace")
+        trace_id = hashlib.blake2b(key, digest_size=16).digest()
+        is_root = meaning.place[LOOP] == "session"
+        return self._join(name, own._replace(trace_id=trace_id), form, meaning, is_root=is_root)
+
     def _join(
         self, name: str, own: Place, form: SpanForm, meaning: Meaning, *, is_root: bool
     ) -> Place:
         """Put a span into a session of that name, which may have to be opened."""
-        key = (own.run, form.trace_id, name)
+        key = (own.run, own.trace_id, name)
         session = self._sessions.get(key)
         if session is None:
-            session_id = form.span_id if is_root else _made_id(form.trace_id, name)
+            session_id = form.span_id if is_root else _made_id(own.trace_id, name)
             place = own._replace(session_id=session_id, session=name)
             session = Session(session_id, not is_root, place, start_ns=form.start_ns)
             self._sessions.put(key, session)
@@ -238,6 +260,16 @@ def _own_place(
     return said if above is None else _filled(said, above)
 
 
+def _told_place(run: str, trace_id: bytes, meaning: Meaning, state: StateMember | None) -> Place:
+    """Give the place of a span of ours: neither its parent nor its trace has to be asked."""
+    own = _own_place(run, trace_id, meaning, None, state)
+    name = _text(meaning.place.get("session"))
+    if state is not None and state.session_id is not None:
+        return own._replace(session_id=state.session_id)
+    is_id = name is not None and _SPAN_ID.fullmatch(name)
+    return own._replace(session_id=int(name, 16)) if name and is_id else own
+
+
 def _filled(place: Place, other: Place) -> Place:
     """Take what a place lacks from another one."""
     return place._replace(
@@ -261,4 +293,6 @@ def _made_id(trace_id: bytes, name: str) -> int:
 def _text(value: object) -> str | None:
     if value is None or value == "" or isinstance(value, (list, dict)):
         return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # another spelling of it
     return clean_text(value if isinstance(value, str) else str(value), _TEXT_BYTES)

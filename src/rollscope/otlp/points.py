@@ -46,8 +46,24 @@ class _State(msgspec.Struct):
 class Points:
     """Takes points of metrics, request by request."""
 
-    def __init__(self, placer: Placer, books: Books, started_ns: int) -> None:
+    def __init__(
+        self,
+        placer: Placer,
+        books: Books,
+        started_ns: int,
+        *,
+        same_time_ns: int = _SAME_TIME_NS,
+    ) -> None:
+        """Know no series yet.
+
+        Args:
+            placer: Knows the runs of senders.
+            books: Where points go.
+            started_ns: What a total says that began before that is not of this time.
+            same_time_ns: How far apart points of one moment may be.
+        """
         self._placer = placer
+        self._same_time_ns = same_time_ns
         self._books = books
         self._started_ns = started_ns
         self._states: Recent[SeriesKey, _State] = Recent(_MOST_STATES)
@@ -73,7 +89,7 @@ class Points:
             metric = self._change(book, point)
             if metric is None:
                 continue
-            time_ns = min(point.time_ns, now_ns) // _SAME_TIME_NS * _SAME_TIME_NS
+            time_ns = min(point.time_ns, now_ns) // self._same_time_ns * self._same_time_ns
             if metric.labels is not _FOLDED:
                 book.metrics.setdefault(time_ns, []).append(metric)
                 continue

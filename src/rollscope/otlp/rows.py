@@ -6,14 +6,16 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from rollscope.instrument.bulk import number_distinct
-from rollscope.instrument.sanitise import clean_attrs, clean_text
+from rollscope.instrument.sanitise import clean_attrs, clean_text, clean_value
 from rollscope.model.batch import SpanColumns, index_column, number_column
 from rollscope.model.scope import ScopeRow
 from rollscope.otlp.forms import Attrs
 
-__all__ = ["ATTR_BYTES", "Row", "columns_of", "fit_attrs"]
+__all__ = ["ATTR_BYTES", "NO_ATTRS", "Row", "columns_of", "fit_attrs"]
 
 ATTR_BYTES: Final = 4096
+NO_ATTRS: Final = b"\x80"
+"""An empty map, as a frame holds it."""
 _SHORT: Final = ATTR_BYTES // 4
 """Characters that surely fit."""
 _KEY_CHARACTERS: Final = 128
@@ -63,7 +65,10 @@ def fit_attrs(attrs: Attrs) -> bytes:
 
 
 def _fit_nested(value: Any) -> Any:  # noqa: ANN401
-    text = _as_json(value)
+    try:
+        text = _as_json(value)
+    except UnicodeEncodeError:  # half a character
+        return clean_value(value, ATTR_BYTES, "an attribute")
     return value if len(text) <= ATTR_BYTES else clean_text(text.decode(), ATTR_BYTES)
 
 

@@ -1,11 +1,13 @@
 """What a foreign span is: a session, a phase of one, a state, a step, or an ordinary span."""
 
+import re
 from typing import Final, NamedTuple
 
 from rollscope.instrument.sanitise import clean_text
-from rollscope.model.kinds import KIND_CODES, SPAN_CODES, Category, Kind
+from rollscope.model.kinds import EVENT_CODE, KIND_CODES, SPAN_CODES, Category, Kind
 from rollscope.otlp.aliases import Meaning
 from rollscope.otlp.forms import SpanForm
+from rollscope.otlp.pairs import LOOP
 
 __all__ = [
     "SpanKind",
@@ -13,6 +15,7 @@ __all__ = [
     "is_engine",
     "is_model_work",
     "is_monitor",
+    "phase_of",
     "plain_kind",
     "span_kind",
 ]
@@ -31,9 +34,13 @@ _STAGES: Final = {
     "judger.run": "reward",
 }
 _NAMES: Final = {"generate": "generate", "toolcall": "toolcall", "reward": "reward", **_STAGES}
-_STAGE_NAME: Final = "stage"
 _ROLL_TURN: Final = "step"
+_LOOP_TURN: Final = re.compile(r"gateway_generation|turn_\d+")
 _STEP_NAMES: Final = frozenset({"pipeline_step"})
+_EVENT: Final = "event"
+"""What an event is exported as that belongs to no span."""
+_SCOPES: Final = frozenset({str(Kind.STEP), str(Kind.TASK), str(Kind.SESSION)})
+"""Kinds whose spans are called after them, as a rule."""
 _SEGMENT: Final = "monitor.trace_segment"
 _STATE_SEGMENT: Final = "state_interval"
 _ENGINE_NAMES: Final = frozenset({"llm_request"})
@@ -77,10 +84,11 @@ def is_monitor(form: SpanForm) -> bool:
     return _SEGMENT in form.attrs
 
 
-def plain_kind(form: SpanForm, phase_above: str = "") -> SpanKind:
+def plain_kind(form: SpanForm, phase_above: str = "", category: object = None) -> SpanKind:
     """Give what a span is written as that is nothing special."""
     name = clean_text(form.name, _NAME_BYTES) or "span"
-    return SpanKind(SPAN_CODES[_category(form)], name, phase_above)
+    known = category if isinstance(category, str) and category in SPAN_CODES else _category(form)
+    return SpanKind(SPAN_CODES[known], name, phase_above)
 
 
 def span_kind(
@@ -94,6 +102,8 @@ def span_kind(
         session_id: The session that it belongs to, if any.
         phase_above: The phase that its parent is or lies in; empty if none.
     """
+    if meaning.is_told:
+        return _told_kind(form, meaning, phase_above)
     given = meaning.place.get("kind")
     if session_id == form.span_id:
         return SpanKind(KIND_CODES[Kind.SESSION], str(Kind.SESSION), "")
@@ -101,14 +111,27 @@ def span_kind(
         return SpanKind(KIND_CODES[Kind.STEP], str(Kind.STEP), "")
     if given == Kind.TASK:
         return SpanKind(KIND_CODES[Kind.TASK], str(Kind.TASK), "")
-    if given == Kind.STATE or form.attrs.get(_SEGMENT) == _STATE_SEGMENT:
+    is_interval = form.attrs.get(_SEGMENT) == _STATE_SEGMENT and LOOP not in meaning.place
+    if given == Kind.STATE or is_interval:
         state = clean_text(str(form.attrs.get("state_name") or form.name), _NAME_BYTES)
         return SpanKind(KIND_CODES[Kind.STATE], state, phase_above)
-    phase = _phase(form, meaning) if session_id is not None else None
+    phase = phase_of(form, meaning) if session_id is not None else None
     # Of phases inside each other that are called the same, the outermost counts.
     if phase is not None and phase != phase_above:
         return SpanKind(KIND_CODES[Kind.PHASE], phase, phase)
     return plain_kind(form, phase_above)
+
+
+def _told_kind(form: SpanForm, meaning: Meaning, phase_above: str) -> SpanKind:
+    """Give what a span was where it was recorded."""
+    given = str(meaning.place.get("kind"))
+    if given == _EVENT:
+        return SpanKind(EVENT_CODE, clean_text(form.name, _NAME_BYTES) or _EVENT, phase_above)
+    if given not in KIND_CODES:
+        return plain_kind(form, phase_above, meaning.place.get("category"))
+    plain = given if given in _SCOPES else form.name
+    name = meaning.place.get("name") or meaning.place.get("phase") or plain
+    return SpanKind(KIND_CODES[Kind(given)], clean_text(str(name), _NAME_BYTES), phase_above)
 
 
 def _category(form: SpanForm) -> str:
@@ -117,7 +140,8 @@ def _category(form: SpanForm) -> str:
     return Category.MISC if form.kind in _LOCAL_KINDS else Category.COMM
 
 
-def _phase(form: SpanForm, meaning: Meaning) -> str | None:
+def phase_of(form: SpanForm, meaning: Meaning) -> str | None:
+    """Give the phase that a span is if it is in a session; None if it is none."""
     place = meaning.place
     given = place.get("phase")
     if isinstance(given, str) and given and _is_stage(form, place):
@@ -126,6 +150,8 @@ def _phase(form: SpanForm, meaning: Meaning) -> str | None:
     phase = phase or _OPENINFERENCE.get(str(place.get("span_kind")).upper())
     if phase is None and form.scope.startswith("roll") and form.name == _ROLL_TURN:
         return "toolcall"
+    if phase is None and LOOP in place and _LOOP_TURN.fullmatch(form.name):
+        return "generate"
     if phase is None and not is_engine(form):
         phase = _NAMES.get(form.name)
     return phase

@@ -1,7 +1,6 @@
 """One placed span as rows: itself, its events, and what it tells of its session."""
 
-import os
-from itertools import count
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -16,6 +15,7 @@ from rollscope.otlp.forms import Attrs, SpanForm
 from rollscope.otlp.placing import MadeSession, Place
 from rollscope.otlp.rows import Row, fit_attrs
 from rollscope.otlp.spankinds import SpanKind
+from rollscope.otlp.told import recorded_events
 
 __all__ = [
     "EVALUATION",
@@ -34,7 +34,6 @@ _OPEN: Final = Ending(STATUS_CODES[Status.OPEN], None, None)
 _PAYLOAD_BYTES: Final = 262_144
 _NAME_BYTES: Final = 512
 _as_json = msgspec.json.Encoder().encode
-_event_ids = count((int.from_bytes(os.urandom(8)) >> 1) | 1)
 
 
 class PlacedSpan(NamedTuple):
@@ -58,14 +57,8 @@ def span_row(span: PlacedSpan) -> Row:
     form, meaning, place, kind, parent_id = span
     attrs = meaning.details
     ending = ending_of(form, meaning, attrs, is_session=span.is_session)
-    if kind.name != form.name:
-        attrs["source_name"] = form.name
-    if form.links:
-        attrs["links"] = form.links
-    if span.is_session:
-        name = meaning.place.get("session") or meaning.place.get("conversation")
-        if name:
-            attrs["session_id"] = str(name)
+    if not meaning.is_told:
+        _note_source(span, attrs)
     return Row(
         kind.code,
         ending.status,
@@ -80,13 +73,34 @@ def span_row(span: PlacedSpan) -> Row:
     )
 
 
-def made_row(made: MadeSession) -> Row:
-    """Give the row of a made session: open, or as its root ended."""
+def _note_source(span: PlacedSpan, attrs: Attrs) -> None:
+    """Note what the sender called things that have another name, or a place of their own, now."""
+    form, given = span.form, span.meaning.place
+    if span.kind.name != form.name:
+        attrs["source_name"] = form.name
+    if form.links:
+        attrs["links"] = form.links
+    for name in ("stage", "stage.name") if "phase" in given else ():
+        if name in form.attrs and form.attrs[name] != span.kind.name:
+            attrs[name] = form.attrs[name]
+    if span.is_session:
+        called = given.get("session") or given.get("conversation")
+        if called:
+            attrs["session_id"] = str(called)
+
+
+def made_row(made: MadeSession, noted: Attrs | None = None) -> Row:
+    """Give the row of a made session: open, or as its root ended.
+
+    Args:
+        made: The session.
+        noted: More to be said of it.
+    """
     session, root, meaning = made
-    attrs: Attrs = {}
+    attrs: Attrs = dict(noted or {})
     ending, end_ns, fields, start_ns = _OPEN, 0, dict[str, Any](), session.start_ns
     if root is not None and meaning is not None:
-        attrs = dict(meaning.details)
+        attrs |= meaning.details
         ending = ending_of(root, meaning, attrs, is_session=True)
         fields = _fields(meaning, ending)
         start_ns = min(start_ns, root.start_ns)
@@ -112,7 +126,7 @@ def _fields(meaning: Meaning, ending: Ending) -> dict[str, Any]:
     given = meaning.place
     if "lane" in given:
         fields["lane"] = clean_text(str(given["lane"]), _NAME_BYTES)
-    both = meaning.details.get("version")
+    both = None if meaning.is_told else meaning.details.get("version")
     for name in ("version_start", "version_end"):
         version = given.get(name, both)
         if version is not None and (number := whole_number(version)) is not None:
@@ -135,18 +149,19 @@ def _end_ns(form: SpanForm, attrs: Attrs) -> int:
     return form.end_ns
 
 
-def event_rows(span: PlacedSpan, least_ns: int, most_ns: int) -> list[Row]:
+def event_rows(span: PlacedSpan, least_ns: int, most_ns: int, ids: Iterator[int]) -> list[Row]:
     """Give the events of a span, but for the exception that ended it, which is its reason.
 
     Args:
         span: The span.
         least_ns: Events before that are placed at the start of the span.
         most_ns: And so are those after that.
+        ids: Where their ids come from.
     """
-    form = span.form
-    is_failed = form.status != 0 or "outcome" in span.meaning.place
+    form, meaning = span.form, span.meaning
+    is_failed = not meaning.is_told and (form.status != 0 or "outcome" in meaning.place)
     rows = []
-    for event in form.events:
+    for event in recorded_events(form, meaning):
         if event.name == "exception" and is_failed:
             continue
         time_ns = event.time_ns if least_ns <= event.time_ns <= most_ns else form.start_ns
@@ -156,7 +171,7 @@ def event_rows(span: PlacedSpan, least_ns: int, most_ns: int) -> list[Row]:
                 _OK,
                 clean_text(event.name, _NAME_BYTES) or "event",
                 span.place.scope,
-                next(_event_ids),
+                next(ids),
                 form.span_id,
                 time_ns,
                 time_ns,
@@ -168,24 +183,34 @@ def event_rows(span: PlacedSpan, least_ns: int, most_ns: int) -> list[Row]:
 
 
 def session_facts(span: PlacedSpan) -> list[Fact]:
-    """Give what a span tells of its session: a reward, the step that consumed it."""
-    session_id = span.place.session_id
-    details, given = span.meaning.details, span.meaning.place
-    says_none = "reward" not in details and "consumed_step" not in given and not span.form.events
-    if says_none or session_id is None or span.form.is_open:
-        return []
+    """Give what a span tells of its session: a reward, the step that consumed it.
+
+    One that another Rollscope exported tells what was learned later about itself.
+    """
+    about, given = span.place.session_id, span.meaning.place
     facts: dict[str, Any] = {}
-    reward = first_number(details.get("reward"))
+    if span.meaning.is_told:
+        about, facts = span.form.span_id, given["late"]
+    elif about is not None and not span.form.is_open:
+        facts = _facts(span)
+    if about is None or not facts:
+        return []
+    at_ns = whole_number(given.get("consumed_ns")) or max(span.form.end_ns, span.form.start_ns)
+    return [Fact(span.place.trace_id, about, at_ns, facts)]
+
+
+def _facts(span: PlacedSpan) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    reward = first_number(span.meaning.details.get("reward"))
     for event in span.form.events:
         if event.name == EVALUATION:
             reward = first_number(event.attrs.get("gen_ai.evaluation.score.value"))
     if reward is not None:
         facts["reward"] = float(reward)
-    consumed = whole_number(given.get("consumed_step"))
+    consumed = whole_number(span.meaning.place.get("consumed_step"))
     if consumed is not None:
         facts["consumed_step"] = consumed
-    at_ns = max(span.form.end_ns, span.form.start_ns)
-    return [Fact(span.place.trace_id, session_id, at_ns, facts)] if facts else []
+    return facts
 
 
 def content_payloads(span: PlacedSpan) -> list[Payload]:

@@ -1,8 +1,10 @@
 """Spans of a request: which of them are new, where they belong, and into the books."""
 
+import os
+from itertools import count
 from typing import Final
 
-from rollscope.otlp.aliases import Meaning, read_aliases
+from rollscope.otlp.aliases import Meaning
 from rollscope.otlp.forms import Request, SpanForm
 from rollscope.otlp.placing import Known, Placer
 from rollscope.otlp.spankinds import plain_kind, span_kind
@@ -14,9 +16,10 @@ from rollscope.otlp.spanrows import (
     session_facts,
     span_row,
 )
+from rollscope.otlp.told import meaning_of
 from rollscope.otlp.writing import Books
 
-__all__ = ["EARLIEST_NS", "LATEST_AHEAD_NS", "Tracing"]
+__all__ = ["EARLIEST_NS", "LATEST_AHEAD_NS", "Tracing", "admit"]
 
 EARLIEST_NS: Final = 10**18
 """In 2001: an earlier time is not one of a wall clock."""
@@ -24,6 +27,8 @@ LATEST_AHEAD_NS: Final = 24 * 3600 * 10**9
 """How far ahead of us the clock of a sender may be."""
 _PENDING: Final = "pending"
 _LOGFIRE_PENDING: Final = "pending_span"
+
+_event_ids: Final = count((int.from_bytes(os.urandom(8)) >> 1) | 1)
 
 Key = tuple[bytes, int]
 
@@ -42,8 +47,8 @@ class Tracing:
         """Put the spans of a request into the books."""
         waiting: dict[Key, tuple[SpanForm, Meaning]] = {}
         for form in request.spans:
-            meaning = read_aliases(form.attrs)
-            why = _open_pending(form, meaning) or _check_times(form, meaning, now_ns)
+            meaning = meaning_of(form)
+            why = admit(form, meaning, now_ns)
             if why:
                 request.reject(why)
                 continue
@@ -107,10 +112,21 @@ class Tracing:
         book.spans.append(known)
         book.rows.append(span_row(span))
         if form.events:
-            book.rows += event_rows(span, EARLIEST_NS, now_ns + LATEST_AHEAD_NS)
+            book.rows += event_rows(span, EARLIEST_NS, now_ns + LATEST_AHEAD_NS, _event_ids)
         book.facts += session_facts(span)
         if meaning.content and self._keeps_content:
             book.payloads += content_payloads(span)
+
+
+def admit(form: SpanForm, meaning: Meaning, now_ns: int) -> str | None:
+    """Bring a span to one form, whoever sent it; give why it cannot be used.
+
+    Args:
+        form: The span; changed.
+        meaning: What its attributes say; changed.
+        now_ns: Its times may not be long after that.
+    """
+    return _open_pending(form, meaning) or _check_times(form, meaning, now_ns)
 
 
 def _open_pending(form: SpanForm, meaning: Meaning) -> str | None:
@@ -125,12 +141,14 @@ def _open_pending(form: SpanForm, meaning: Meaning) -> str | None:
         form.is_open = True
     elif kind == _PENDING or (form.end_ns == 0 and form.start_ns):
         form.is_open = True
+    if not form.parent_id and "parent" in meaning.place:
+        form.parent_id = _hex_id(meaning.place["parent"])
     return None
 
 
 def _hex_id(value: object) -> int:
     try:
-        return int(value, 16) if isinstance(value, str) and len(value) == 16 else 0
+        return max(int(value, 16), 0) if isinstance(value, str) and len(value) == 16 else 0
     except ValueError:
         return 0
 

@@ -23,6 +23,11 @@ def test_what_is_written_is_read_back() -> None:
     assert parse_tracestate(header) == ("my run", 41, "gsm8k/8,4;2=1 ü%", "g:1", 0xAB, 3)
 
 
+def test_a_session_with_an_id_of_all_64_bits_is_read_back() -> None:
+    header = format_tracestate("r", Scope(TRACE, None, None, None, 2**64 - 1, None))
+    assert parse_tracestate(header) == ("r", None, None, None, 2**64 - 1, None)
+
+
 def test_what_does_not_fit_is_left_out_whole() -> None:
     scope = Scope(TRACE, 41, "k" * 300, "group", 0xAB, 3)
     header = format_tracestate("r" * 128, scope)

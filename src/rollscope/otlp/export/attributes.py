@@ -3,34 +3,21 @@
 from functools import cache
 from typing import Any, Final
 
-from rollscope.otlp.aliases import DETAILS, PLACES
 from rollscope.otlp.forms import Attrs
+from rollscope.otlp.othernames import DETAILS, PLACES
+from rollscope.otlp.told import OWN, WAITS, written_name
 
 __all__ = ["OWN", "exported_attrs", "fit_value", "place_name"]
 
-OWN: Final = "rollscope."
-_COMMON: Final = ("gen_ai.", OWN)
-_PREFERRED: Final = {"model": "gen_ai.request.model"}
-"""Where the first name is not the one to write: all we know of a model is what was asked for."""
-_WAITS: Final = ("runner_wait_s", "post_wait_s", "consume_wait_s", "clock_suspect")
 _LISTS: Final = frozenset({"gen_ai.response.finish_reasons"})
 _INT64: Final = range(-(2**63), 2**63)
 
 
-def _written_as(name: str, aliases: tuple[str, ...]) -> str:
-    """Give the name under which something is written: a common one, or else our own."""
-    if name in _PREFERRED:
-        return _PREFERRED[name]
-    return next((alias for alias in aliases if alias.startswith(_COMMON)), name)
-
-
 _NAMES: Final = {
     **{
-        known: _written_as(name, aliases)
-        for name, aliases in DETAILS.items()
-        for known in (*aliases, name)
+        known: written_name(name) for name, aliases in DETAILS.items() for known in (*aliases, name)
     },
-    **{name: OWN + name for name in _WAITS},
+    **{name: OWN + name for name in WAITS},
     "tool_call_id": "gen_ai.tool.call.id",
     "operation": "gen_ai.operation.name",
 }

@@ -162,6 +162,7 @@ class Exporter:
                 done += len(each)
                 if progress is not None:
                     progress(done, total)
+            self._send_lone_events(rows)
             self._send_points(rows)
         self._position.settle(state)
 
@@ -187,14 +188,20 @@ class Exporter:
         self._position.save()
 
     def _send_taken(self, taken: Taken) -> None:
-        if not taken.tables.keys() & {"spans", "metrics"}:
+        if not taken.tables.keys() & {"spans", "metrics", "events"}:
             return
         self._store.refresh()  # it may lag behind the cursor, and knows facts and processes
         with ExportRows(self._store, taken.tables) as rows:
             self._learn(rows)
             for each in rows.ended(self._wanted.steps):
                 self._send_rows(each)
+            self._send_lone_events(rows)
             self._send_points(rows)
+
+    def _send_lone_events(self, rows: ExportRows) -> None:
+        if self._wanted.steps is None:
+            for each in rows.lone_events():
+                self._send_rows(each)
 
     def _learn(self, rows: ExportRows) -> None:
         self._resources.learn(rows.processes())

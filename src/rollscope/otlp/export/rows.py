@@ -25,17 +25,32 @@ _MEMORY: Final = "400MB"
 _OPEN: Final = "s.status = 'open'"
 _ENDED: Final = "s.status <> 'open'"
 _LATE: Final = frozenset({"reason", "outcome", "version_end", "reward"})
+_CONSUMED: Final = ("consumed_step", "consumed_ns")
 _METRIC_COLUMNS: Final = "process, type, name, labels, time_ns, value, count, min, max, buckets"
 
 StepRange = tuple[int, int]
 """The first and the last of the steps that are meant."""
 
 
+_TOLD_LATE: Final = (
+    "CASE WHEN s.kind = 'session' THEN list_filter(["
+    + ", ".join(
+        f"CASE WHEN late.{name} IS DISTINCT FROM s.{name} THEN '{name}' END"
+        for name in sorted(_LATE)
+    )
+    + "], lambda name: name IS NOT NULL) END"
+)
+
+
 def _column(name: str) -> str:
     if name == "events":
         return "told.events AS events"
-    if name == "consumed_step":
-        return "late.consumed_step AS consumed_step"
+    if name == "facts":
+        return "learned.facts AS facts"
+    if name in _CONSUMED:
+        return f"late.{name} AS {name}"
+    if name == "late":
+        return f"{_TOLD_LATE} AS late"
     if name in _LATE:
         return f"coalesce(late.{name}, s.{name}) AS {name}"
     return f"s.{name} AS {name}"
@@ -66,15 +81,17 @@ class ExportRows:
         self._connection.execute(f"SET memory_limit = '{_MEMORY}'")
         self._connection.execute("SET preserve_insertion_order = false")
         self._are_few = only_open or fresh is not None
+        self._has_fresh = fresh is not None
         try:
             store.show_in(self._connection)
             if only_open:
                 self._show("spans", "open_spans")
-            for name in ("spans", "metrics") if fresh is not None else ():
+            for name in ("spans", "metrics", "events") if fresh is not None else ():
                 tables = (fresh or {}).get(name) or [empty_table(name)]
                 rows = pa.concat_tables(tables).unify_dictionaries()
                 self._connection.register(f"fresh_{name}", rows)
-                self._show(name, f"fresh_{name}")
+                if name != "events":  # a span may have some that are older
+                    self._show(name, f"fresh_{name}")
         except duckdb.Error as error:
             self.close()
             raise StoreError(f"the run {store.path} cannot be read: {error}") from error
@@ -113,26 +130,46 @@ class ExportRows:
         return self._spans(f"{_OPEN} {_within(steps)}")
 
     def _spans(self, which: str) -> Iterator[list[ExportRow]]:
-        sessions, events = "SELECT * FROM sessions", "TRUE"
+        sessions, events, facts = "SELECT * FROM sessions", "TRUE", "TRUE"
         if self._are_few:
             # The run may be long: look for what belongs to these few only.
             picked = "SELECT span_id FROM raw_spans WHERE kind = 'session'"
             sessions = sessions_among(DUCKDB, picked)
             events = "parent_id IN (SELECT span_id FROM raw_spans)"
+            facts = "span_id IN (SELECT span_id FROM raw_spans)"
         sql = f"""
             SELECT {_COLUMNS} FROM spans AS s
             LEFT JOIN (
-                SELECT session_id, consumed_step, {", ".join(sorted(_LATE))} FROM ({sessions})
+                SELECT session_id, {", ".join((*_CONSUMED, *sorted(_LATE)))} FROM ({sessions})
             ) AS late ON s.kind = 'session' AND s.span_id = late.session_id
             LEFT JOIN (
                 SELECT parent_id,
                     list({{name: name, time_ns: time_ns, attrs: attrs}} ORDER BY time_ns) AS events
                 FROM events WHERE {events} GROUP BY parent_id
             ) AS told ON s.span_id = told.parent_id
+            LEFT JOIN (
+                SELECT span_id, list(facts ORDER BY time_ns, number) AS facts
+                FROM facts WHERE {facts} GROUP BY span_id
+            ) AS learned ON s.span_id = learned.span_id
             WHERE {which}"""
+        return self._rows(sql)
+
+    def _rows(self, sql: str) -> Iterator[list[ExportRow]]:
         for batch in self._stream(sql):
-            columns = [batch.column(name).to_pylist() for name in ExportRow._fields]
+            held = set(batch.schema.names)
+            columns = [
+                batch.column(name).to_pylist() if name in held else [None] * batch.num_rows
+                for name in ExportRow._fields
+            ]
             yield [ExportRow(*values) for values in zip(*columns, strict=True)]
+
+    def lone_events(self) -> Iterator[list[ExportRow]]:
+        """Give the events that belong to no span, as spans without a length."""
+        fresh = "AND event_id IN (SELECT event_id FROM fresh_events)" if self._has_fresh else ""
+        return self._rows(f"""
+            SELECT process, trace_id, event_id AS span_id, session_id, 'event' AS kind, name,
+                time_ns AS start_ns, time_ns AS end_ns, 'ok' AS status, step, attrs
+            FROM events WHERE parent_id IS NULL {fresh}""")
 
     def metrics(self) -> Iterator[list[dict[str, Any]]]:
         """Give the samples of metrics in the order of their times."""

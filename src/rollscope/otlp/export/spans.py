@@ -16,20 +16,21 @@ from rollscope.model.kinds import Kind, Outcome, Status
 from rollscope.model.scope import Scope
 from rollscope.otlp.export.attributes import OWN, exported_attrs, place_name
 from rollscope.otlp.forms import Attrs, EventForm, Sender, SpanForm
+from rollscope.otlp.told import SCOPE_NAME, error_of
 
 __all__ = ["SCOPE_NAME", "ExportRow", "PendingStyle", "SpanMaker"]
 
-SCOPE_NAME: Final = "rollscope"
 EVALUATION: Final = "gen_ai.evaluation.result"
 _INTERNAL, _CLIENT = 1, 3
 _ERROR: Final = 2
-_CANCELLED: Final = "CancelledError"
 _FAILED: Final = frozenset({str(Outcome.FAILED), str(Outcome.TIMEOUT)})
 _OPERATIONS: Final = {"generate": "chat", "toolcall": "execute_tool"}
 _AGENT_NAMES: Final = ("gen_ai.agent.name", "agent", "agent_name")
 _REWARD_NAMES: Final = ("name", "function", "service")
 _MODEL, _TOOL = "gen_ai.request.model", "gen_ai.tool.name"
 _OPERATION, _CONVERSATION = "gen_ai.operation.name", "gen_ai.conversation.id"
+_SCOPES: Final = frozenset({str(Kind.STEP), str(Kind.TASK), str(Kind.SESSION)})
+_PLACED_FACTS: Final = frozenset({"outcome", "reason", "version_end", "consumed_step", "reward"})
 _NO_PARENT: Final = "0" * 16
 _read_attrs = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -43,31 +44,37 @@ class ExportRow(NamedTuple):
     process: int
     trace_id: bytes
     span_id: int
-    parent_id: int | None
-    session_id: int | None
     kind: str
+    """Of an event that belongs to no span: `event`."""
     name: str
-    category: str | None
     start_ns: int
-    end_ns: int | None
     status: str
-    reason: str | None
-    outcome: str | None
-    step: int | None
-    consumed_step: int | None
-    version_start: int | None
-    version_end: int | None
-    task_key: str | None
-    family: str | None
-    sample: int | None
-    group_key: str | None
-    lane: str | None
-    replica: str | None
-    tokens_in: int | None
-    tokens_out: int | None
-    reward: float | None
     attrs: str
-    events: list[dict[str, Any]] | None
+    parent_id: int | None = None
+    session_id: int | None = None
+    category: str | None = None
+    end_ns: int | None = None
+    reason: str | None = None
+    outcome: str | None = None
+    step: int | None = None
+    consumed_step: int | None = None
+    consumed_ns: int | None = None
+    version_start: int | None = None
+    version_end: int | None = None
+    task_key: str | None = None
+    family: str | None = None
+    sample: int | None = None
+    group_key: str | None = None
+    lane: str | None = None
+    replica: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    reward: float | None = None
+    events: list[dict[str, Any]] | None = None
+    facts: list[str] | None = None
+    """What was learned about it later, the last at the end."""
+    late: list[str] | None = None
+    """Which of all this became known after the span had ended."""
 
 
 class SpanMaker:
@@ -156,6 +163,8 @@ class SpanMaker:
         if row.consumed_step is not None and row.version_start is not None:
             stale = row.consumed_step - row.version_start
         session = None if row.session_id is None else f"{row.session_id:016x}"
+        if row.kind == Kind.SESSION and recorded.get("session_id"):
+            session = recorded["session_id"]
         given = {
             place_name("run"): self._run,
             place_name("kind"): row.kind,
@@ -163,7 +172,7 @@ class SpanMaker:
             place_name("phase"): row.name if row.kind == Kind.PHASE else None,
             place_name("task_key"): row.task_key,
             place_name("group"): row.group_key,
-            place_name("session"): recorded.get("session_id") or session,
+            place_name("session"): session,
             place_name("sample"): row.sample,
             OWN + "family": row.family,
             OWN + "replica": row.replica,
@@ -172,6 +181,11 @@ class SpanMaker:
             place_name("reason"): row.reason,
             place_name("step"): row.step,
             place_name("consumed_step"): row.consumed_step,
+            place_name("consumed_ns"): row.consumed_ns,
+            place_name("status"): row.status,
+            place_name("late"): row.late or None,
+            place_name("facts"): _other_facts(row) or None,
+            place_name("name"): row.name if row.kind in _SCOPES and row.name != row.kind else None,
             place_name("version_start"): row.version_start,
             place_name("version_end"): row.version_end,
             OWN + "staleness": stale,
@@ -222,12 +236,22 @@ class SpanMaker:
             form.events.append(EventForm(EVALUATION, form.end_ns, score))
         if row.status == Status.OK and row.outcome not in _FAILED:
             return
-        kind, message = _read_reason(row)
+        kind, message = error_of(row.status, row.outcome, row.reason)
         form.status, form.message = _ERROR, message
         attrs.setdefault("error.type", kind)
         if row.status == Status.ERROR:
             said = {"exception.type": attrs["error.type"], "exception.message": message}
             form.events.append(EventForm("exception", form.end_ns, said))
+
+
+def _other_facts(row: ExportRow) -> Attrs:
+    """Give what was learned later about a span and has no place of its own."""
+    facts: Attrs = {}
+    for one in row.facts or ():
+        facts |= _read_attrs(one)
+    if row.kind == Kind.SESSION:
+        return {name: value for name, value in facts.items() if name not in _PLACED_FACTS}
+    return facts
 
 
 def _first(attrs: Attrs, names: tuple[str, ...]) -> str | None:
@@ -237,16 +261,3 @@ def _first(attrs: Attrs, names: tuple[str, ...]) -> str | None:
 def _event(row: dict[str, Any], most: int | None) -> EventForm:
     attrs = exported_attrs(_read_attrs(row["attrs"] or "{}"), most)
     return EventForm(row["name"], row["time_ns"], attrs)
-
-
-def _read_reason(row: ExportRow) -> tuple[str, str]:
-    """Give the type of an error and its message; a reason begins with the type, if there is one."""
-    reason = row.reason or ""
-    if row.status == Status.CANCELLED:
-        return _CANCELLED, reason
-    if row.status == Status.LOST:
-        return str(Status.LOST), reason
-    kind, colon, message = reason.partition(": ")
-    if kind and kind.replace(".", "").replace("_", "").isalnum() and (colon or kind == reason):
-        return kind, message or reason
-    return row.outcome or "error", reason

@@ -1,0 +1,167 @@
+"""The names under which others tell what we know by one name, as data.
+
+Of several names that are present the first one of its row counts.
+"""
+
+from typing import Final
+
+__all__ = ["CONTENT_PREFIXES", "DETAILS", "PLACES"]
+
+PLACES: Final[dict[str, tuple[str, ...]]] = {
+    "run": ("rollscope.run", "run.id", "run_id", "wandb.run_id"),
+    "task_key": ("rollscope.task_key", "task.key", "task_id", "sample_index"),
+    "group": (
+        "rollscope.group",
+        "xtuner.group_id",
+        "traj_group_id",
+        "group.id",
+        "group_id",
+        "group_index",
+    ),
+    "session": (
+        "rollscope.session_id",
+        "session_id",
+        "xtuner.rollout_id",
+        "rollout_id",
+        "traj_id",
+        "sample_id",
+        "uid",
+    ),
+    "conversation": ("gen_ai.conversation.id", "session.id"),
+    "sample": ("rollscope.sample", "rollout_n"),
+    "step": (
+        "rollscope.step",
+        "global_step",
+        "global_steps",
+        "step",
+        "train_step",
+        "xtuner.producer_future_step",
+        "run.work.step",
+    ),
+    "kind": ("rollscope.kind",),
+    "phase": ("rollscope.phase", "xtuner.stage", "stage", "stage.name"),
+    "lane": ("rollscope.lane", "state_lane_id"),
+    "outcome": ("rollscope.outcome", "xtuner.status"),
+    "reason": ("rollscope.reason",),
+    "status": ("rollscope.status",),
+    "name": ("rollscope.name",),
+    "category": ("rollscope.category",),
+    "parent": ("rollscope.parent_id",),
+    "consumed_ns": ("rollscope.consumed_ns",),
+    "late": ("rollscope.late",),
+    "facts": ("rollscope.facts",),
+    "version_start": ("rollscope.version_start", "run.work.policy.start", "min_global_steps"),
+    "version_end": ("rollscope.version_end", "run.work.policy.end", "max_global_steps"),
+    "consumed_step": ("rollscope.consumed_step", "consumed_step", "trained_at_step"),
+    "span_type": ("rollscope.span_type", "logfire.span_type"),
+    "pending_parent": ("logfire.pending_parent_id",),
+    "operation": ("gen_ai.operation.name",),
+    "span_kind": ("openinference.span.kind",),
+}
+"""What tells where a span belongs, and what it is; not kept as attributes, but for the session."""
+
+DETAILS: Final[dict[str, tuple[str, ...]]] = {
+    "family": (
+        "rollscope.family",
+        "xtuner.task_name",
+        "task_name",
+        "env.name",
+        "env.id",
+        "source",
+        "data_source",
+        "tag",
+    ),
+    "attempt": ("rollscope.attempt", "attempt", "attempt_number", "retry"),
+    "branch": ("rollscope.branch", "traj", "chain_id", "branch"),
+    "version": ("model_step", "model_version", "weight_version", "version"),
+    "tokens_in": (
+        "gen_ai.usage.input_tokens",
+        "gen_ai.usage.prompt_tokens",
+        "llm.token_count.prompt",
+        "prompt.tokens",
+        "prompt_tokens",
+        "input_tokens",
+    ),
+    "tokens_out": (
+        "gen_ai.usage.output_tokens",
+        "gen_ai.usage.completion_tokens",
+        "llm.token_count.completion",
+        "completion.tokens",
+        "completion_tokens",
+        "output_tokens",
+        "response_length",
+    ),
+    "tokens_cached": (
+        "gen_ai.usage.cache_read.input_tokens",
+        "gen_ai.usage.cached_tokens",
+        "llm.token_count.prompt_details.cache_read",
+        "cached_tokens",
+        "cached_input_tokens",
+    ),
+    "tokens_reasoning": (
+        "gen_ai.usage.reasoning.output_tokens",
+        "llm.token_count.completion_details.reasoning",
+        "reasoning_tokens",
+    ),
+    "model": ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "model"),
+    "provider": ("gen_ai.provider.name", "gen_ai.system", "llm.provider"),
+    "request_id": (
+        "gen_ai.response.id",
+        "gen_ai.request.id",
+        "rid",
+        "sglang_request_id",
+        "request_id",
+    ),
+    "finish": (
+        "gen_ai.response.finish_reasons",
+        "llm.finish_reason",
+        "finish_reason",
+        "stop_reason",
+        "stop_condition",
+    ),
+    "queue_s": ("gen_ai.latency.time_in_queue", "queue_time"),
+    "ttft_s": ("gen_ai.latency.time_to_first_token", "gen_ai.response.time_to_first_chunk"),
+    "e2e_s": ("gen_ai.latency.e2e", "e2e_latency"),
+    "prefill_s": ("gen_ai.latency.time_in_model_prefill", "pd_prefill_forward_duration"),
+    "decode_s": ("gen_ai.latency.time_in_model_decode", "pd_decode_forward_duration"),
+    "inference_s": (
+        "gen_ai.latency.time_in_model_inference",
+        "gen_ai.latency.time_in_model_forward",
+        "gen_ai.latency.time_in_model_execute",
+    ),
+    "tool": ("gen_ai.tool.name", "tool.name", "tool"),
+    "reward": (
+        "rollscope.reward",
+        "gen_ai.evaluation.score.value",
+        "reward.score",
+        "reward",
+        "reward_score",
+    ),
+    "role": ("rollscope.role", "role"),
+    "rank": ("rollscope.rank", "rank", "worker_rank", "dp_rank", "RANK"),
+    "replica": ("rollscope.replica", "replica", "replica_rank"),
+    "engine.session_id": ("xtuner.session_id",),
+    "queue_wait_s": ("rollscope.queue_wait_s",),
+}
+"""What is kept as an attribute, under the name that the rest of Rollscope asks for."""
+
+CONTENT_PREFIXES: Final = (
+    "gen_ai.input.messages",
+    "gen_ai.output.messages",
+    "gen_ai.system_instructions",
+    "gen_ai.tool.definitions",
+    "gen_ai.tool.call.arguments",
+    "gen_ai.tool.call.result",
+    "gen_ai.prompt",
+    "gen_ai.completion",
+    "llm.input_messages",
+    "llm.output_messages",
+    "llm.prompts",
+    "input.value",
+    "output.value",
+    "all_messages_events",
+    "pydantic_ai.all_messages",
+    "request_data",
+    "response_data",
+)
+"""Attributes that begin so hold what was said, which is kept as payload or not at all."""
