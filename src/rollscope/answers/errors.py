@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from rollscope.answers.phases import in_scope
+from rollscope.answers.phases import BLAMED, in_scope
 from rollscope.answers.rows import most_moved
 from rollscope.answers.scope import StepScope
 from rollscope.answers.source import Source, fetch
@@ -70,7 +70,7 @@ def errors(
         WITH failed AS (
             SELECT {ERROR_KIND} AS error_kind, name, end_ns, step, span_id, session_id,
                 coalesce(reason, 'unknown') AS example
-            FROM spans WHERE status = 'error' AND {where}
+            FROM spans WHERE status = 'error' AND {BLAMED} AND {where}
         ), ranked AS (
             SELECT error_kind, name, example, span_id AS example_id, session_id AS example_session,
                 count(*) {alike} AS count, min(end_ns) {alike} AS first_ns,

@@ -21,6 +21,7 @@ from rollscope.answers.source import Source, fetch
 from rollscope.store.dialect import Value
 
 __all__ = [
+    "BLAMED",
     "ErrorKind",
     "Grouping",
     "PhaseLine",
@@ -38,6 +39,8 @@ _GROUPS: Final[dict[Grouping, str]] = {
     "family": "p.family",
     "worker": "coalesce(p.replica, w.title)",
 }
+BLAMED: Final = """coalesce(attrs, '') NOT LIKE '%"error.copied":true%'"""
+"""Of an error that was written for a span and again for those above it, the innermost one."""
 
 
 class PhaseLine(msgspec.Struct, kw_only=True):
@@ -166,7 +169,7 @@ def _error_kinds(source: Source, scope: StepScope) -> list[ErrorKind]:
         WITH failed AS (
             SELECT coalesce({kind}, 'unknown') AS error_kind, name, end_ns, step, span_id,
                 session_id, coalesce(reason, 'unknown') AS example
-            FROM spans WHERE status = 'error' AND {where}
+            FROM spans WHERE status = 'error' AND {BLAMED} AND {where}
         ), ranked AS (
             SELECT error_kind, name, example, span_id AS example_id, session_id AS example_session,
                 count(*) {alike} AS count, min(end_ns) {alike} AS first_ns,

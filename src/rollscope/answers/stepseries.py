@@ -12,6 +12,7 @@ from rollscope.analysis.sync import sync_split
 from rollscope.answers.errors import ERROR_KIND
 from rollscope.answers.facts import step_spans, trainer_spans
 from rollscope.answers.hosts import OTHER
+from rollscope.answers.phases import BLAMED
 from rollscope.answers.recent import fetch_between
 from rollscope.answers.rows import most_moved, span_rows
 from rollscope.answers.scope import StepScope, known_steps
@@ -141,7 +142,7 @@ def _errors(source: Source, numbers: Sequence[int]) -> list[ErrorStrip]:
     """Count errors by the step that their session or span was dispatched in."""
     sql = f"""
         SELECT {ERROR_KIND} AS kind, name, step, count(*) AS count FROM spans
-        WHERE status = 'error' AND step IS NOT NULL
+        WHERE status = 'error' AND {BLAMED} AND step IS NOT NULL
         GROUP BY {ERROR_KIND}, name, step ORDER BY step"""
     strips: dict[tuple[str, str], ErrorStrip] = {}
     place_of = {number: place for place, number in enumerate(numbers)}

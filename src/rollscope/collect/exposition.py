@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-__all__ = ["MOST_BYTES", "MOST_SERIES", "Exposition", "ExpositionReader", "Point"]
+__all__ = ["MOST_BYTES", "MOST_SERIES", "Exposition", "ExpositionReader", "Point", "read_point"]
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 MOST_SERIES: Final = 200_000
@@ -143,7 +143,7 @@ class ExpositionReader:
 
     def _take_point(self, line: bytes) -> None:
         try:
-            point = _read_point(line.decode("utf-8", "replace"))
+            point = read_point(line.decode("utf-8", "replace"))
         except ValueError:
             self._read.bad_lines += 1
         else:
@@ -153,7 +153,7 @@ class ExpositionReader:
                 self._read.points.append(point)
 
 
-def _read_point(line: str) -> Point:
+def read_point(line: str) -> Point:
     """Read a line with a value.
 
     Raises:

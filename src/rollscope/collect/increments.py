@@ -89,27 +89,35 @@ class Increments:
     """Remembers what one target showed last."""
 
     def __init__(
-        self, choice: SeriesChoice, own_labels: Callable[[Mapping[str, str]], dict[str, str]]
+        self,
+        choice: SeriesChoice,
+        own_labels: Callable[[Mapping[str, str]], dict[str, str]],
+        *,
+        from_start: bool = False,
+        most: int = MOST_METRICS,
     ) -> None:
         """Remember nothing yet.
 
         Args:
             choice: What is kept.
             own_labels: Gives what to add to the labels of a line.
+            from_start: Whether all that the first reading shows counts as new.
+            most: How many series are taken.
         """
         self._choice = choice
         self._own_labels = own_labels
-        self._before: _State | None = None
+        self._most = most
+        self._before = _State() if from_start else None
 
     def read(self, exposition: Exposition) -> Reading:
-        """Make metrics of an exposition; the first one gives gauges only."""
+        """Make metrics of an exposition; the first one gives gauges only, unless told otherwise."""
         state, gauges, left_out = _State(), dict[Key, float](), 0
         for point in exposition.points:
             chosen = self._choice.choose(point.name, exposition.types)
             if chosen is None or not math.isfinite(point.value):
                 continue
             key = (chosen.name, self._labels(point, is_part=bool(chosen.part)))
-            if len(gauges) + len(state.counters) + len(state.histograms) >= MOST_METRICS and not (
+            if len(gauges) + len(state.counters) + len(state.histograms) >= self._most and not (
                 key in gauges or key in state.counters or key in state.histograms
             ):
                 left_out += 1
