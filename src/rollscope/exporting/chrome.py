@@ -23,6 +23,8 @@ __all__ = ["ByteSink", "write_chrome"]
 _LINES: Final = 4096
 """Written at once."""
 _NEVER: Final = 2**63
+_Pids = dict[int | None, int]
+"""By process, its number in the export."""
 _encode = msgspec.json.Encoder().encode
 _encode_name = lru_cache(maxsize=8192)(_encode)
 
@@ -52,7 +54,8 @@ def write_chrome(run: PlacedRun, sink: ByteSink, *, as_async: bool = False) -> N
     """
     pids = {process.process: process.pid for process in run.processes}
     rows = run.rows(BY_TIME)
-    spans = _as_pairs(rows, run.first_ns) if as_async else _on_tracks(rows, run.first_ns)
+    make = _as_pairs if as_async else _on_tracks
+    spans = make(rows, run.first_ns, pids)
     counters = (_counter(point, pids, run.first_ns) for point in run.points())
     names = _names(run, with_tracks=not as_async)
     entries = heapq.merge(spans, counters, key=lambda entry: entry[:2])
@@ -107,7 +110,7 @@ def _us(ns: int) -> bytes:
     return b"%d.%03d" % divmod(ns, 1000)
 
 
-def _on_tracks(rows: Iterable[TraceRow], base_ns: int) -> Iterator[_Timed]:
+def _on_tracks(rows: Iterable[TraceRow], base_ns: int, pids: _Pids) -> Iterator[_Timed]:
     for row in rows:
         ts = _us(row.start_ns - base_ns)
         where = b'"pid":%d,"tid":%d' % (row.pid, row.tid)
@@ -117,7 +120,7 @@ def _on_tracks(rows: Iterable[TraceRow], base_ns: int) -> Iterator[_Timed]:
             shape = b'"ph":"B","ts":' + ts
         else:
             shape = b'"ph":"X","ts":%b,"dur":%b' % (ts, _us(row.end_ns - row.start_ns))
-        text = _entry(row, shape, where)
+        text = _entry(row, shape, where, pids)
         # Arrows bind to what began last on a track, so nothing may come between.
         if row.is_linked:
             text += _arrow(b'"ph":"f","bp":"e"', row.span_id, ts, where)
@@ -126,10 +129,18 @@ def _on_tracks(rows: Iterable[TraceRow], base_ns: int) -> Iterator[_Timed]:
         yield _Timed(row.start_ns, 0, text)
 
 
-def _entry(row: TraceRow, shape: bytes, where: bytes) -> bytes:
+def _entry(row: TraceRow, shape: bytes, where: bytes, pids: _Pids) -> bytes:
     category = _encode_name(",".join(categories_of(row)))
+    facts = facts_of(row)
+    # What an import of the file needs beside what is shown.
+    if row.trace_id is not None:
+        facts["trace_id"] = row.trace_id.hex()
+    if row.consumed_ns is not None:
+        facts["consumed_ns"] = row.consumed_ns
+    if pids[row.process] != row.pid:
+        facts["process"] = pids[row.process]
     return b'{"name":%b,"cat":%b,%b,%b,"args":%b}' % (
-        _encode_name(row.name), category, shape, where, _encode(facts_of(row)),
+        _encode_name(row.name), category, shape, where, _encode(facts),
     )  # fmt: skip
 
 
@@ -139,7 +150,7 @@ def _arrow(shape: bytes, span_id: int, ts: bytes, where: bytes) -> bytes:
     )  # fmt: skip
 
 
-def _as_pairs(rows: Iterable[TraceRow], base_ns: int) -> Iterator[_Timed]:
+def _as_pairs(rows: Iterable[TraceRow], base_ns: int, pids: _Pids) -> Iterator[_Timed]:
     """Give beginnings and ends by time; those to come are as many as spans are open at once."""
     ends: list[_Timed] = []
     for number, row in enumerate(rows):
@@ -148,11 +159,11 @@ def _as_pairs(rows: Iterable[TraceRow], base_ns: int) -> Iterator[_Timed]:
         where = b'"pid":%d,"tid":%d' % (row.pid, row.pid)
         ts = _us(row.start_ns - base_ns)
         if row.kind == EVENT:
-            yield _Timed(row.start_ns, 0, _entry(row, b'"ph":"i","s":"p","ts":' + ts, where))
+            yield _Timed(row.start_ns, 0, _entry(row, b'"ph":"i","s":"p","ts":' + ts, where, pids))
             continue
         key = b'"id":"0x%b"' % hex_id(row.span_id).encode()
         begin = b'"ph":"b",%b,"ts":%b' % (key, ts)
-        yield _Timed(row.start_ns, 0, _entry(row, begin, where))
+        yield _Timed(row.start_ns, 0, _entry(row, begin, where, pids))
         if row.end_ns is not None:
             shape = b'"ph":"e",%b,"ts":%b,%b' % (key, _us(row.end_ns - base_ns), where)
             category = _encode_name(",".join(categories_of(row)))
@@ -162,7 +173,7 @@ def _as_pairs(rows: Iterable[TraceRow], base_ns: int) -> Iterator[_Timed]:
         yield heapq.heappop(ends)
 
 
-def _counter(point: CounterPoint, pids: dict[int | None, int], base_ns: int) -> _Timed:
+def _counter(point: CounterPoint, pids: _Pids, base_ns: int) -> _Timed:
     text = b'{"name":%b,"ph":"C","ts":%b,"pid":%d,"args":%b}' % (
         _encode_name(point.title),
         _us(point.time_ns - base_ns),
