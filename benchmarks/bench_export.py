@@ -1,9 +1,9 @@
-"""What it takes to export a run for trace viewers: seconds, size, and the most memory held.
+"""What it takes to export a run for other tools: seconds, size, and the most memory held.
 
     python benchmarks/bench_export.py [--spans N ...] [--run DIR] [--json]
 
-Each export runs in a process of its own, which only reads the run, places its spans and writes the
-file. In the same run: the floor, which is reading the same rows in batches and nothing else.
+Each export runs in a process of its own, which only reads the run and writes the files. In the same
+run: the floor, which is reading the same rows in batches and nothing else.
 """
 
 from __future__ import annotations
@@ -12,24 +12,61 @@ import argparse
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from reporting import peak_mb, print_table, time_once, to_json
 
+from rollscope.exporting.areal import write_areal
 from rollscope.exporting.chrome import write_chrome
+from rollscope.exporting.jsonlines import write_lines
 from rollscope.exporting.output import open_output
 from rollscope.exporting.perfetto import write_perfetto
 from rollscope.exporting.reading import PlacedRun
+from rollscope.exporting.scratch import Scratch
+from rollscope.exporting.tables import TABLES
+from rollscope.exporting.tables_writing import write_table
 from rollscope.otlp.export.rows import ExportRows
 from rollscope.store.embedded import RunStore
 from rollscope.testing import RunShape, generate_run
 
+
+def _traced(write: Callable[[PlacedRun, Any], None]) -> Callable[[RunStore, Path], None]:
+    def export(store: RunStore, path: Path) -> None:
+        with PlacedRun(store) as placed, open_output(path) as sink:
+            write(placed, sink)
+
+    return export
+
+
+def _tables(store: RunStore, folder: Path) -> None:
+    folder.mkdir()
+    for name in TABLES:
+        with Scratch(store) as scratch:
+            path = folder / f"{name}{folder.suffix}"
+            write_table(name, path, scratch, store, as_csv=folder.suffix == ".csv")
+
+
+def _lines(store: RunStore, path: Path) -> None:
+    with Scratch(store) as scratch, open_output(path) as sink:
+        write_lines(scratch, "run", sink)
+
+
+def _areal(store: RunStore, folder: Path) -> None:
+    with Scratch(store) as scratch:
+        write_areal(scratch, "run", folder)
+
+
 _WAYS = {
-    "chrome": ("run.json", write_chrome),
-    "chrome, packed": ("run.json.gz", write_chrome),
-    "perfetto": ("run.pftrace", write_perfetto),
+    "chrome": ("run.json", _traced(write_chrome)),
+    "chrome, packed": ("run.json.gz", _traced(write_chrome)),
+    "perfetto": ("run.pftrace", _traced(write_perfetto)),
+    "parquet": ("tables.parquet", _tables),
+    "csv": ("tables.csv", _tables),
+    "jsonl": ("run.jsonl", _lines),
+    "areal": ("session_tracer", _areal),
 }
 
 
@@ -40,15 +77,9 @@ def measure(run: Path, way: str) -> dict[str, Any]:
             with ExportRows(store) as rows:
                 cost = time_once(lambda: [len(batch) for batch in rows.ended(None)])
             return {"wall_s": cost.wall_s, "cpu_s": cost.cpu_s, "mb": 0.0, "peak_mb": peak_mb()}
-        name, write = _WAYS[way]
-        path = Path(folder, name)
-
-        def export() -> None:
-            with PlacedRun(store) as placed, open_output(path) as sink:
-                write(placed, sink)
-
-        cost = time_once(export)
-        size = path.stat().st_size / 1e6
+        name, export = _WAYS[way]
+        cost = time_once(lambda: export(store, Path(folder, name)))
+        size = sum(one.stat().st_size for one in Path(folder).rglob("*") if one.is_file()) / 1e6
     return {"wall_s": cost.wall_s, "cpu_s": cost.cpu_s, "mb": size, "peak_mb": peak_mb()}
 
 

@@ -13,7 +13,7 @@ class ExportCommand:
     """Hands a run to the format that was asked for."""
 
     name = "export"
-    summary = "a run for other tools: OTLP, Chrome JSON or Perfetto"
+    summary = "a run for other tools: as traces, tables or JSON lines"
 
     def configure(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""
@@ -24,8 +24,8 @@ class ExportCommand:
             "-o",
             "--output",
             metavar="FILE",
-            help="the file to write, - for the output (default of chrome and perfetto: RUN.json "
-            "or RUN.pftrace beside the run)",
+            help="the file or folder to write, - for the output (default of all but otlp: a name "
+            "beside the run, such as RUN.json)",
         )
         add_scope(parser)
         configure_formats(parser)
@@ -33,6 +33,7 @@ class ExportCommand:
             parser,
             "example: rollscope export runs/my-run --format perfetto",
             "         rollscope export runs/my-run --format chrome --gzip --scope 30-40",
+            "         rollscope export runs/my-run --format csv --tables sessions,steps",
             "         rollscope export runs/my-run --endpoint http://tempo:4318",
             "         rollscope export runs/my-run -o my-run.jsonl --scope 30-40",
             "         rollscope export runs/my-run --endpoint http://tempo:4318 --follow "

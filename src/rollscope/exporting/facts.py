@@ -31,6 +31,14 @@ _NAMES: Final = {
 """Columns, and what they are called outside the store."""
 _SHOWN: Final = tuple((TraceRow._fields.index(column), called) for column, called in _NAMES.items())
 _FINE: Final = "ok"
+_RESERVED: Final = frozenset(
+    (
+        *_NAMES.values(),
+        *("span_id", "parent_id", "session_id", "trace_id", "process"),
+        *("open", "clock_suspect", "recorded_end_ns", "consumed_ns"),
+    )
+)
+_PREFIX: Final = "attr."
 _read_attrs = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -41,9 +49,9 @@ def hex_id(number: int) -> str:
 
 def facts_of(row: TraceRow) -> dict[str, Any]:
     """Give what is known of a span, and its attributes; one with a name of ours gets `attr.`."""
-    facts: dict[str, Any] = {
-        called: row[at] for at, called in _SHOWN if row[at] is not None and row[at] != _FINE
-    }
+    facts: dict[str, Any] = {called: row[at] for at, called in _SHOWN if row[at] is not None}
+    if row.status == _FINE:
+        del facts["status"]
     facts["span_id"] = hex_id(row.span_id)
     if row.parent_id is not None:
         facts["parent_id"] = hex_id(row.parent_id)
@@ -56,7 +64,8 @@ def facts_of(row: TraceRow) -> dict[str, Any]:
         facts["recorded_end_ns"] = row.recorded_end_ns
     if row.attrs and row.attrs != "{}":
         for name, value in _read_attrs(row.attrs).items():
-            facts[f"attr.{name}" if name in facts else name] = value
+            is_taken = name in _RESERVED or name.startswith(_PREFIX)
+            facts[f"{_PREFIX}{name}" if is_taken else name] = value
     return facts
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
-__all__ = ["Counted", "inferred_path", "open_output"]
+__all__ = ["Counted", "inferred_path", "open_output", "written_whole"]
 
 _PACKED: Final = ".gz"
 
@@ -35,23 +35,32 @@ def inferred_path(run: Path, ending: str) -> Path:
 
 
 @contextmanager
-def open_output(path: Path | None) -> Iterator[Counted]:
-    """Open a file, packed if its name ends with `.gz`; None for the output of the program.
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give the file to write so that nobody ever finds half of one: it takes its name at the end.
 
-    The file takes its name once all is written, so nobody ever finds half of one.
+    A device, a pipe or a link is not ours to replace: it is written to as it is.
     """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        yield path
+        return
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_output(path: Path | None) -> Iterator[Counted]:
+    """Open a file, packed if its name ends with `.gz`; None for the output of the program."""
     if path is None:
         yield Counted(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with part.open("wb") as plain:
-            if path.suffix == _PACKED:
-                with gzip.GzipFile(path.stem, "wb", 6, plain, mtime=0) as packed:
-                    yield Counted(packed)  # type: ignore[arg-type]  # it is written to only
-            else:
-                yield Counted(plain)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with written_whole(path) as part, part.open("wb") as plain:
+        if path.suffix == _PACKED:
+            with gzip.GzipFile(path.stem, "wb", 6, plain, mtime=0) as packed:
+                yield Counted(packed)  # type: ignore[arg-type]  # it is written to only
+        else:
+            yield Counted(plain)

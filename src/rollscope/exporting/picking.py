@@ -8,13 +8,13 @@ from typing import Final
 from rollscope.exporting.rows import EVENT, Place, Process, Sample, TraceRow
 from rollscope.exporting.scratch import Scratch
 
-__all__ = ["Steps", "count_picked", "first_ns", "pick", "pick_processes"]
+__all__ = ["Steps", "count_picked", "first_ns", "pick", "pick_processes", "within"]
 
 Steps = tuple[int, int]
 """The first and the last of the steps that are meant."""
 
-_PLACED: Final = ("pid", "tid", "children", "is_linked")
-"""What is not known yet."""
+_PLACED: Final = ("pid", "tid", "children", "is_linked", "process")
+"""What is not known yet, and what every row has anyway."""
 _OF_EVENTS: Final = {
     "span_id": "event_id",
     "start_ns": "time_ns",
@@ -23,7 +23,7 @@ _OF_EVENTS: Final = {
     "kind": f"'{EVENT}'",
     "version_start": "version",
 }
-_SAME_IN_EVENTS: Final = frozenset({"parent_id", "session_id", "name", "step", "attrs"})
+_SAME_IN_EVENTS: Final = frozenset({"parent_id", "session_id", "trace_id", "name", "step", "attrs"})
 _LATE: Final = frozenset({"reason", "outcome", "version_end", "reward"})
 _OPEN: Final = "(s.status = 'open' OR s.end_ns IS NULL)"
 _PLACE: Final = f"""
@@ -44,11 +44,12 @@ def pick(scratch: Scratch, steps: Steps | None, *, metrics: bool) -> None:
         SELECT *, {_PLACE} AS place FROM (
             SELECT s.process AS process, {spans} FROM spans AS s
             LEFT JOIN (
-                SELECT session_id, consumed_step, {", ".join(sorted(_LATE))} FROM sessions
+                SELECT session_id, consumed_step, consumed_ns, {", ".join(sorted(_LATE))}
+                FROM sessions
             ) AS late ON s.kind = 'session' AND s.span_id = late.session_id
-            WHERE {_within(steps, "s.step")}
+            WHERE {within(steps, "s.step")}
             UNION ALL
-            SELECT process, {events} FROM events WHERE {_within(steps, "step")}
+            SELECT process, {events} FROM events WHERE {within(steps, "step")}
         ) AS told""")
     during = "TRUE"
     if steps is not None:
@@ -61,8 +62,8 @@ def pick(scratch: Scratch, steps: Steps | None, *, metrics: bool) -> None:
 
 
 def _of_span(name: str) -> str:
-    if name == "consumed_step":
-        return "late.consumed_step AS consumed_step"
+    if name in ("consumed_step", "consumed_ns"):
+        return f"late.{name} AS {name}"
     if name in _LATE:
         return f"coalesce(late.{name}, s.{name}) AS {name}"
     if name == "end_ns":
@@ -78,7 +79,8 @@ def _of_event(name: str) -> str:
     return f"{_OF_EVENTS.get(name, 'NULL')} AS {name}"
 
 
-def _within(steps: Steps | None, column: str) -> str:
+def within(steps: Steps | None, column: str) -> str:
+    """Give the condition that something belongs to the steps that are meant."""
     return "TRUE" if steps is None else f"{column} BETWEEN {int(steps[0])} AND {int(steps[1])}"
 
 

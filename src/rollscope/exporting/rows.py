@@ -58,6 +58,9 @@ class TraceRow(NamedTuple):
     span_id: int
     parent_id: int | None
     session_id: int | None
+    trace_id: bytes | None
+    process: int
+    """Who told of it; what is on a lane is drawn elsewhere."""
     kind: str
     name: str
     category: str | None
@@ -71,6 +74,8 @@ class TraceRow(NamedTuple):
     reason: str | None
     step: int | None
     consumed_step: int | None
+    consumed_ns: int | None
+    """When that became known."""
     version_start: int | None
     version_end: int | None
     task_key: str | None

@@ -78,6 +78,21 @@ class Scratch:
         with _told(self._path):
             return self._connection.sql(sql).to_arrow_table()
 
+    def copy(self, sql: str, path: Path, how: str) -> int:
+        """Write an answer to a file as the database does it; give the number of rows."""
+        with _told(self._path):
+            done = self._connection.execute(f"COPY ({sql}) TO {quote(str(path))} ({how})")
+            row = done.fetchone()
+        return int(row[0]) if row else 0
+
+    def columns(self, sql: str) -> list[tuple[str, str]]:
+        """Give names and types of an answer's columns."""
+        with _told(self._path):
+            answer = self._connection.sql(sql)
+            return [
+                (name, str(kind)) for name, kind in zip(answer.columns, answer.types, strict=True)
+            ]
+
     def stream(self, sql: str) -> Iterator[list[tuple[object, ...]]]:
         """Give a large answer in batches of rows; of the tables of the export only."""
         with _told(self._path), self._connection.cursor() as beside:

@@ -4,20 +4,17 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from rollscope.cli.exporting.places import TO_OUTPUT, chosen_place, chosen_steps
 from rollscope.cli.reading import check_extra, open_run
 from rollscope.errors import CommandError
 
 if TYPE_CHECKING:
     from rollscope.exporting.chrome import ByteSink
-    from rollscope.exporting.picking import Steps
     from rollscope.exporting.reading import Exported, PlacedRun
-    from rollscope.store.embedded import RunStore
 
 __all__ = ["ChromeFormat", "PerfettoFormat"]
-
-_OUTPUT: Final = "-"
 
 
 class ChromeFormat:
@@ -43,9 +40,9 @@ class ChromeFormat:
         def write(run: "PlacedRun", sink: "ByteSink") -> None:
             write_chrome(run, sink, as_async=args.as_async)
 
-        if args.gzip and args.output not in (None, _OUTPUT) and not args.output.endswith(".gz"):
+        if args.gzip and args.output not in (None, TO_OUTPUT) and not args.output.endswith(".gz"):
             raise CommandError(f"--gzip and -o {args.output}: let the name end with .gz", 2)
-        if args.gzip and args.output == _OUTPUT:
+        if args.gzip and args.output == TO_OUTPUT:
             raise CommandError("--gzip and -o - exclude each other; pipe it through gzip", 2)
         return _export(args, ".json.gz" if args.gzip else ".json", write)
 
@@ -62,7 +59,7 @@ class PerfettoFormat:
         """Write the file and say what is in it."""
         from rollscope.exporting.perfetto import write_perfetto
 
-        if args.output == _OUTPUT and sys.stdout.isatty():
+        if args.output == TO_OUTPUT and sys.stdout.isatty():
             raise CommandError("what Perfetto reads is no text; say -o FILE, or pipe it", 2)
         return _export(args, ".pftrace", write_perfetto)
 
@@ -81,11 +78,11 @@ def _export(args: Namespace, ending: str, write: "Write") -> int:
 
     began = time.monotonic()
     with open_run(args) as store:
-        path = _path(args, store.path, ending)
+        path = chosen_place(args, store.path, ending)
         with (
             bar_of("Exporting", are_bytes=False) as progress,
             PlacedRun(
-                store, steps=_steps(args, store), threads=args.threads, progress=progress
+                store, steps=chosen_steps(args, store), threads=args.threads, progress=progress
             ) as run,
             open_output(path) as sink,
         ):
@@ -94,24 +91,6 @@ def _export(args: Namespace, ending: str, write: "Write") -> int:
     if path is not None:
         _tell(args, path, run.exported, time.monotonic() - began)
     return 0
-
-
-def _path(args: Namespace, run: Path, ending: str) -> Path | None:
-    if args.output is not None:
-        return None if args.output == _OUTPUT else Path(args.output)
-    from rollscope.exporting.output import inferred_path
-
-    path = inferred_path(run, ending)
-    if path.exists():
-        raise CommandError(f"{path} is there already; say -o {path} to replace it")
-    return path
-
-
-def _steps(args: Namespace, store: "RunStore") -> "Steps | None":
-    from rollscope.answers.scope import resolve_scope
-
-    scope = resolve_scope(store, args.scope)
-    return None if scope.first is None or scope.last is None else (scope.first, scope.last)
 
 
 def _tell(args: Namespace, path: Path, exported: "Exported", seconds: float) -> None:
