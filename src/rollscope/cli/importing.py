@@ -3,16 +3,20 @@
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rollscope.cli.arguments import add_examples, allow_minus
 from rollscope.cli.reading import check_extra
 from rollscope.errors import CommandError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rollscope.importing.accounts import Report
 
-__all__ = ["ImportCommand", "import_aside"]
+__all__ = ["ImportCommand", "count_foreign", "import_aside"]
+
+_MOST_JUDGED = 100
 
 
 class ImportCommand:
@@ -44,6 +48,17 @@ class ImportCommand:
             help="infer steps of AReaL sessions: every B accepted tasks end one",
         )
         parser.add_argument(
+            "--align",
+            action="store_true",
+            help="estimate clocks of AReaL's perf events from weight updates seen on both sides",
+        )
+        parser.add_argument(
+            "--min-us",
+            type=_micros,
+            metavar="N",
+            help="leave out shorter spans of Chrome traces (default: 100 of torch's profiler)",
+        )
+        parser.add_argument(
             "--replace", action="store_true", help="replace an import of other files"
         )
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -57,28 +72,26 @@ class ImportCommand:
     def run(self, args: Namespace) -> int:
         """Import, and print what became of everything that was read."""
         check_extra()
+        from rollscope.cli.importreport import show_report, show_warnings
         from rollscope.cli.terminal.output import print_json
-        from rollscope.cli.terminal.progress import bar_of
         from rollscope.importing.formats import Options
-        from rollscope.importing.running import import_run
 
         run = Path(args.dir, _checked(args.run or _name_of(args.paths[0])))
-        with bar_of("Importing") as progress:
-            report = import_run(
-                args.paths,
-                run,
-                format=args.format,
-                offsets=dict(args.offset),
-                options=Options(batch_size=args.batch_size),
-                replace=args.replace,
-                progress=progress,
-            )
+        options = Options(batch_size=args.batch_size, align=args.align, min_us=args.min_us)
+        report = _import(
+            args.paths,
+            run,
+            format=args.format,
+            offsets=dict(args.offset),
+            options=options,
+            replace=args.replace,
+        )
         if args.json:
             print_json(report)
         else:
-            _show(report, run)
-        for warning in report.warnings():
-            print(f"rollscope: {warning}", file=sys.stderr)
+            show_report(report, run)
+        sys.stdout.flush()
+        show_warnings(report)
         return 0
 
 
@@ -90,32 +103,68 @@ def import_aside(place: Path) -> Path:
     """
     import os
 
-    from rollscope.cli.terminal.progress import bar_of
-    from rollscope.importing.running import import_run
+    from rollscope.cli.importreport import show_warnings
     from rollscope.importing.values import stable_bytes
 
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     key = stable_bytes(6, place.resolve()).hex()
     run = Path(cache, "rollscope", "imports", key, _name_of(str(place)))
-    with bar_of("Importing") as progress:
-        report = import_run([place], run, progress=progress)
-    for warning in report.warnings():
-        print(f"rollscope: {warning}", file=sys.stderr)
+    show_warnings(_import([place], run))
     return run
+
+
+def count_foreign(folder: Path) -> int:
+    """Say how many files of a folder, of the first hundred, another tool has written."""
+    from contextlib import suppress
+
+    from rollscope.importing.recognising import recognise
+    from rollscope.importing.sources import find_sources
+
+    try:
+        sources = find_sources([folder])
+    except CommandError:
+        return 0
+    count = 0
+    for source in sources[:_MOST_JUDGED]:
+        with suppress(OSError):
+            count += recognise(source).format != "unknown"
+    return count
+
+
+def _import(places: "Sequence[str | Path]", run: Path, **asked: Any) -> "Report":
+    """Import with a bar; one that is stopped says how to go on."""
+    from rollscope.cli.terminal.progress import bar_of
+    from rollscope.importing.running import Interrupted, import_run
+
+    try:
+        with bar_of("Importing") as progress:
+            return import_run(places, run, progress=progress, **asked)
+    except Interrupted as stopped:
+        if stopped.share is None:
+            raise CommandError("stopped; nothing was imported", 130) from None
+        told = f"stopped; the same command goes on from {stopped.share:.0%}"
+        raise CommandError(told, 130) from None
 
 
 def _name_of(place: str) -> str:
     name = Path(place).resolve().name
     for ending in (".gz", ".zst", ".jsonl", ".json"):
         name = name.removesuffix(ending)
-    kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip("-.")
+    kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in name[:100]).strip("-.")
     return kept or "imported"
 
 
 def _checked(name: str) -> str:
-    if name in (".", "..") or "/" in name or "\0" in name:
-        raise CommandError(f"{name!r} is no name for a run", 2)
+    if name.startswith(".") or "/" in name or "\0" in name or len(name) > 200:
+        told = "it needs one to 200 characters, no slash, and no dot at its beginning"
+        raise CommandError(f"{name!r} is no name for a run: {told}", 2)
     return name
+
+
+def _micros(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 13):
+        raise ArgumentTypeError(f"{text!r} is no number of microseconds")
+    return int(text)
 
 
 def _positive(text: str) -> int:
@@ -132,30 +181,3 @@ def _offset(text: str) -> tuple[str, int]:
     if offset_ns is None:
         raise ArgumentTypeError(f"{text!r} is not of the form NAME=SECONDS")
     return name, offset_ns
-
-
-def _show(report: "Report", run: Path) -> None:
-    from rollscope.screens.tables import Column, Screen, clean, show_table
-
-    screen = Screen.of()
-    heads = ("format", "read", "imported", "duplicates", "set aside")
-    columns = (Column("file"), *(Column(head, "right") for head in heads))
-    rows = []
-    for file in report.files:
-        aside = sum(one.count for one in file.set_aside.values())
-        numbers = (file.read, file.imported, file.duplicates, aside)
-        rows.append((clean(file.path), file.format, *(f"{number:,}" for number in numbers)))
-    out = sys.stdout
-    out.write(show_table(columns, rows, screen))
-    for file in report.files:
-        for why, one in file.set_aside.items():
-            lines = ", ".join(map(str, one.lines)) + (", …" if one.count > len(one.lines) else "")
-            out.write(f"{clean(file.path)}: {one.count:,} set aside, {clean(why)}: line {lines}\n")
-    made = ", ".join(f"{count:,} {clean(what)}" for what, count in report.counts.items())
-    out.write(f"Made: {made}.\n")
-    for title, counts in (("Unknown status", report.unknown_statuses), ("Guessed", report.guessed)):
-        for what, count in counts.items():
-            out.write(f"{title}: {clean(what)} ({count:,}).\n")
-    clocks = ", ".join(f"{clean(domain.name)} ({domain.clock})" for domain in report.domains[:20])
-    out.write(f"Clock domains: {clocks}{', …' if len(report.domains) > 20 else ''}.\n")
-    out.write(f"The run is {run}; look at it with: rollscope view {run}\n")

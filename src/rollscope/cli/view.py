@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rollscope.cli.arguments import add_examples
-from rollscope.cli.importing import import_aside
+from rollscope.cli.importing import count_foreign, import_aside
 from rollscope.cli.monitors import add_monitor_arguments, monitor_settings
 from rollscope.cli.pushing import add_push_arguments, push_settings
 from rollscope.cli.reading import check_extra
@@ -43,8 +43,9 @@ class ViewCommand:
         parser.add_argument(
             "place",
             nargs="?",
-            metavar="RUN|DIR",
-            help="a run directory, a run's name, or a directory of runs (default: --dir)",
+            metavar="RUN|DIR|FILE",
+            help="a run directory, a run's name, a directory of runs (default: --dir), or files "
+            "of another tool, as `rollscope import` reads them",
         )
         parser.add_argument("--dir", default="runs", help="where named runs are (default: runs)")
         parser.add_argument(
@@ -174,15 +175,10 @@ def _find(args: Namespace) -> tuple[Path, bool]:
         return _run_directory(find_run(args.place, args.dir)), True
     except NotARunError as error:
         place = Path(args.place)
-        is_foreign = place.is_dir() and not list_runs(place) and any(place.iterdir())
-        if place.is_file() or is_foreign:
-            try:
-                return import_aside(place), True
-            except CommandError:
-                if place.is_file():
-                    raise error from None
+        if place.is_file():
+            return _import_file(place), True
         if place.is_dir():
-            return place, False
+            return _find_in_folder(place)
         if not Path(args.place).exists():
             # A slip of the pen is likelier than a wish for a new directory.
             raise NotARunError(
@@ -190,6 +186,32 @@ def _find(args: Namespace) -> tuple[Path, bool]:
                 f"rollscope view --dir {args.place}"
             ) from None
         raise
+
+
+def _import_file(place: Path) -> Path:
+    try:
+        return import_aside(place)
+    except CommandError as error:
+        if error.exit_code != 1:
+            raise
+        raise CommandError(f"{place} is no run, and {error}") from None
+
+
+def _find_in_folder(place: Path) -> tuple[Path, bool]:
+    """Show the runs of a folder, else what other tools have written there, else what will come."""
+    if list_runs(place):
+        foreign = count_foreign(place)
+        if foreign:
+            files = "1 file" if foreign == 1 else f"{foreign} files"
+            print(
+                f"rollscope: {place} holds {files} of other tools too, which are not shown; for "
+                f"those: rollscope import {place}",
+                file=sys.stderr,
+            )
+        return place, False
+    if not count_foreign(place):
+        return place, False
+    return import_aside(place), True
 
 
 def _listen(args: Namespace) -> "Listening":

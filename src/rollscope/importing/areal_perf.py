@@ -6,8 +6,9 @@ from typing import Any, Final
 import msgspec
 
 from rollscope.importing.accounts import Report
+from rollscope.importing.areal_aligning import Pulses, align
 from rollscope.importing.areal_survey import worker_of
-from rollscope.importing.formats import Place
+from rollscope.importing.formats import Options, Place
 from rollscope.importing.values import (
     decode_object,
     derived_id,
@@ -27,13 +28,16 @@ _OK: Final = STATUS_CODES[Status.OK]
 _ERROR: Final = STATUS_CODES[Status.ERROR]
 _STEP: Final = KIND_CODES[Kind.STEP]
 _MISC: Final = SPAN_CODES["misc"]
-_PROCESS: Final = re.compile(r"(?:\[(\w[^\]]*)\] |\[)?Rank (\d+), Process ?(\d+)?")
-_THREAD: Final = re.compile(r"\[Thread (-?\d+)\]")
+_DOUBTFUL: Final = ("unanchored", "aligned")
+"""Clocks whose spans say so."""
+_PROCESS: Final = re.compile(r"(?:\[(\w[^\]]*)\] |\[)?Rank (\d{1,9}), Process ?(\d{1,9})?")
+_THREAD: Final = re.compile(r"\[Thread (-?\d{1,18})\]")
 
 
 class _Life(msgspec.Struct):
     """A process of one file, between two starts."""
 
+    number: int
     pid: int = 0
     role: str = ""
     rank: int | None = None
@@ -56,10 +60,12 @@ class ArealPerf:
 
     format = "areal-perf"
 
-    def __init__(self, writer: RunWriter, report: Report) -> None:
+    def __init__(self, writer: RunWriter, report: Report, options: Options) -> None:
         self._writer, self._report = writer, report
-        self._lives: dict[tuple[int, object], list[_Life]] = {}
-        self._walked: dict[tuple[int, object], int] = {}
+        self._pulses = Pulses() if options.align else None
+        self._count = 0
+        self._lives: dict[tuple[int, str], list[_Life]] = {}
+        self._walked: dict[tuple[int, str], int] = {}
         self._names: dict[tuple[str, int, int], str] = {}
         self._seen: set[int] = set()
         self._steps: dict[tuple[str, int], tuple[Domain, list[int]]] = {}
@@ -76,12 +82,17 @@ class ArealPerf:
         event = read[0]
         args = event.get("args")
         args = args if isinstance(args, dict) else {}
-        lives = self._lives.setdefault((place.file_number, event.get("pid")), [])
+        lives = self._lives.setdefault(_process_of(place, event), [])
         if not lives or (_begins(event) and lives[-1].is_named):
-            lives.append(_Life(pid=whole_number(event.get("pid")) or 0))
+            self._count += 1
+            lives.append(_Life(self._count, pid=whole_number(event.get("pid")) or 0))
         life = lives[-1]
         life.learn(args)
         if event.get("ph") != "M":
+            if self._pulses is not None:
+                start_ns = micros_to_ns(event.get("ts"))
+                if start_ns is not None:
+                    self._pulses.note(str(event.get("name")), life.number, start_ns)
             return
         name, given = event.get("name"), str(args.get("name", ""))
         if name == "process_name":
@@ -98,6 +109,7 @@ class ArealPerf:
     def settle(self) -> None:
         """Give every life its clock domain; the converted file shares those of the others."""
         counts: dict[str, int] = {}
+        found: dict[str, tuple[Domain, list[int]]] = {}
         for lives in self._lives.values():
             for number, life in enumerate(lives):
                 worker = worker_of(life.role, life.rank)
@@ -117,6 +129,9 @@ class ArealPerf:
                 if life.zero_ns is not None:
                     life.domain.anchor(life.zero_ns)
                     self._writer.note_wall(life.zero_ns)
+                found.setdefault(life.domain.name, (life.domain, []))[1].append(life.number)
+        if self._pulses is not None:
+            align(self._pulses, found)
 
     def take(self, place: Place, raw: bytes) -> str:
         """Write one event."""
@@ -124,7 +139,7 @@ class ArealPerf:
         if read is None:
             return "bad: no JSON object"
         event, is_odd = read
-        key = (place.file_number, event.get("pid"))
+        key = _process_of(place, event)
         lives = self._lives.get(key)
         if lives is None:
             return "bad: written while it was read"
@@ -169,8 +184,8 @@ class ArealPerf:
         self._seen.add(own_id)
         step = whole_number(plain.pop("global_step", None))
         attrs = self._attrs(plain, event, tid, thread, is_odd=is_odd)
-        if domain.account.clock == "unanchored":
-            attrs["clock"] = "unanchored"
+        if domain.account.clock in _DOUBTFUL:
+            attrs["clock"] = domain.account.clock
         status = _ERROR if "error.type" in attrs else _OK
         end_ns = start_ns + length_ns
         if end_ns < start_ns:
@@ -215,11 +230,16 @@ class ArealPerf:
         for (name, step), (domain, (begun, start_ns, end_ns)) in self._steps.items():
             scope: ScopeRow = (stable_bytes(16, name), step, None, None, None, None)
             own_id = derived_id(stable_id(name, "step"), step)
-            attrs = {"clock": "unanchored"} if domain.account.clock == "unanchored" else {}
+            clock = domain.account.clock
+            attrs = {"clock": clock} if clock in _DOUBTFUL else {}
             start_ns = start_ns if begun < 0 else begun
             packed = fit_attrs(attrs)
             domain.add(Row(_STEP, _OK, "step", scope, own_id, 0, start_ns, end_ns, packed, {}))
             self._report.count("steps")
+
+
+def _process_of(place: Place, event: dict[str, Any]) -> tuple[int, str]:
+    return place.file_number, str(event.get("pid"))[:64]
 
 
 def _begins(event: dict[str, Any]) -> bool:

@@ -3,12 +3,16 @@
 A new format is one module with an `Importer`, and one line in `importers`.
 """
 
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 from rollscope.importing.accounts import FileAccount, Report
 from rollscope.importing.writing import RunWriter
 
 __all__ = ["Importer", "Options", "Place", "importers"]
+
+
+NO_OUTLINE: Final[Mapping[str, Any]] = {}
 
 
 class Place(NamedTuple):
@@ -17,12 +21,18 @@ class Place(NamedTuple):
     file: FileAccount
     file_number: int
     line: int
+    outline: Mapping[str, Any] = NO_OUTLINE
+    """Of a document, its small members beside the records; whole when all was surveyed."""
 
 
 class Options(NamedTuple):
     """What the user asked for."""
 
     batch_size: int | None = None
+    align: bool = False
+    """Whether clocks without an anchor may be estimated from what happens in two processes."""
+    min_us: int | None = None
+    """The least length of spans of Chrome traces; by default that of their writer."""
 
 
 class Importer(Protocol):
@@ -58,9 +68,32 @@ def importers(writer: RunWriter, report: Report, options: Options) -> dict[str, 
     """Give an importer of every format that can be read."""
     from rollscope.importing.areal_perf import ArealPerf
     from rollscope.importing.areal_sessions import ArealSessions
+    from rollscope.importing.chrome import Chrome
+    from rollscope.importing.jaeger import JaegerFiles
+    from rollscope.importing.otlp import OtlpFiles
+    from rollscope.importing.prometheus_text import PrometheusText
+    from rollscope.importing.rl_insight import RlInsight
+    from rollscope.importing.rl_insight_sessions import AgentSessions
+    from rollscope.importing.rollscope_lines import RollscopeLines
+    from rollscope.importing.slime_rows import SlimeRows
+    from rollscope.importing.verifiers_episodes import VerifiersEpisodes
+    from rollscope.importing.xtuner_producer import XtunerProducer
+    from rollscope.importing.xtuner_sandbox import XtunerSandbox
+
+    agents = AgentSessions(report)
 
     every: tuple[Importer, ...] = (
+        OtlpFiles(writer, report),
+        JaegerFiles(writer, report),
         ArealSessions(writer, report, options),
-        ArealPerf(writer, report),
+        ArealPerf(writer, report, options),
+        Chrome(writer, report, options),
+        XtunerProducer(writer, report),
+        XtunerSandbox(writer, report),
+        RlInsight(writer, report, agents),
+        PrometheusText(writer, report, agents),
+        RollscopeLines(writer, report),
+        VerifiersEpisodes(writer, report),
+        SlimeRows(writer, report),
     )
     return {importer.format: importer for importer in every}

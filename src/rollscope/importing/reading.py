@@ -2,17 +2,21 @@
 
 import gzip
 import io
-import json
+import zlib
 from collections.abc import Iterator
-from typing import IO, Any, Final, NamedTuple, cast
+from typing import IO, Any, Final, NamedTuple
 
+from rollscope.importing.documents import Outline, mended, read_elements
 from rollscope.importing.sources import Source
+from rollscope.importing.values import decode_object
 
 __all__ = ["MOST_LINE_BYTES", "Line", "Reader", "read_head"]
 
 MOST_LINE_BYTES: Final = 64 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
 _CHUNK: Final = 1 << 20
+_TOO_LONG: Final = "bad: longer than 64 MiB"
+_DAMAGE: Final = (OSError, EOFError, ValueError, zlib.error)
 
 
 class Line(NamedTuple):
@@ -28,11 +32,19 @@ class Reader:
     """Reads one file, as lines or as the elements of one document."""
 
     def __init__(self, source: Source) -> None:
+        """Open the file.
+
+        Raises:
+            OSError: It cannot be opened.
+        """
         self._source = source
         self._under = open(source.path, "rb")  # noqa: SIM115  (closed by `close`)
-        self._file: IO[bytes] | gzip.GzipFile = self._under
+        self._file: io.BufferedReader | gzip.GzipFile = self._under
+        self._trouble = ""
         name = source.path.name
         self._is_packed = name.endswith((".gz", ".zst"))
+        self.outline: Outline = {}
+        """Of a document, what stands beside its elements, once they were read."""
         if name.endswith(".gz"):
             self._file = gzip.GzipFile(fileobj=self._under)
         elif name.endswith(".zst"):
@@ -50,141 +62,116 @@ class Reader:
         except (OSError, ValueError):
             return self._source.size
 
+    def records(self, member: str | None) -> Iterator[Line]:
+        """Give the records: lines, or of a document what `Found.member` names."""
+        if member is None:
+            return self.lines()
+        return self.elements(member) if member else self.whole()
+
     def lines(self) -> Iterator[Line]:
         """Give the lines that are not blank; the last one may lack its end."""
-        number, left = 0, (None if self._is_packed else self._source.size)
-        while True:
-            limit = MOST_LINE_BYTES + 1 if left is None else min(left, MOST_LINE_BYTES + 1)
-            try:
-                raw = self._file.readline(limit) if limit else b""
-            except (OSError, EOFError, ValueError) as error:
-                yield Line(number + 1, b"", f"bad: the packed file is damaged ({error})")
-                return
-            if not raw:
-                return
-            number += 1
-            if left is not None:
-                left -= len(raw)
-            if len(raw) > MOST_LINE_BYTES:
-                skipped = self._skip_line(raw, left)
-                left = None if left is None else left - skipped
-                yield Line(number, b"", "bad: longer than 64 MiB")
-                continue
-            if number == 1:
-                raw = raw.removeprefix(_BOM)
-            is_torn = not raw.endswith(b"\n")
-            raw = raw.strip()
-            if raw:
-                yield Line(number, raw, "torn" if is_torn else "")
+        number, rest = 0, _Rest()
+        for block in self._blocks():
+            pieces = block.split(b"\n")
+            tail = pieces.pop()
+            if pieces and rest.size:
+                yield from self._line(number + 1, rest.join(pieces[0]))
+                pieces[0] = b""
+            for raw in pieces:
+                number += 1
+                if raw := raw.strip():
+                    yield Line(number, raw.removeprefix(_BOM) if number == 1 else raw)
+            rest.add(tail)
+        if rest.size:
+            yield from self._line(number + 1, rest.join(b""), "torn")
+        if self._trouble:
+            yield Line(number + 1 + bool(rest.size), b"", self._trouble)
 
-    def _skip_line(self, raw: bytes, left: int | None) -> int:
-        skipped = 0
-        while not raw.endswith(b"\n"):
-            raw = self._file.readline(_CHUNK if left is None else min(_CHUNK, left - skipped))
-            skipped += len(raw)
-            if not raw:
-                break
-        return skipped
+    def _line(self, number: int, raw: bytes | None, trouble: str = "") -> Iterator[Line]:
+        if raw is None:
+            yield Line(number, b"", _TOO_LONG)
+            return
+        raw = (raw.removeprefix(_BOM) if number == 1 else raw).strip()
+        if raw:
+            yield Line(number, raw, trouble)
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Give what stood in the file when it was found."""
+        left = None if self._is_packed else self._source.size
+        while left is None or left > 0:
+            try:
+                # One step at a time: what was unpacked before the damage is kept.
+                block = self._file.read1(_CHUNK if left is None else min(left, _CHUNK))
+            except _DAMAGE as error:
+                self._trouble = f"bad: the file is damaged from here on ({error})"
+                return
+            if not block:
+                return
+            left = None if left is None else left - len(block)
+            yield block
+
+    def whole(self) -> Iterator[Line]:
+        """Give a document as one record; of one that was cut off, what there is of it."""
+        held = _Rest()
+        for block in self._blocks():
+            held.add(block)
+        raw = held.join(b"")
+        if raw is None:
+            yield Line(1, b"", "bad: a document longer than 64 MiB; write it as lines")
+            return
+        raw = raw.removeprefix(_BOM).strip()
+        kept = mended(raw) if decode_object(raw) is None else None
+        if raw:
+            yield Line(1, raw if kept is None else kept)
+        if kept is not None or self._trouble:
+            yield Line(2, b"", self._trouble or "torn")
 
     def elements(self, key: str) -> Iterator[Line]:
         """Give the elements of a JSON array, or of that member of an object.
 
         Only a window of the text is held. An array that was never closed gives what it has.
         """
-        text = io.TextIOWrapper(cast(IO[bytes], self._file), encoding="utf-8-sig", errors="replace")
-        try:
-            yield from _elements(_Window(text), key)
-        finally:
-            text.detach()  # the file is closed by who opened it
+        # A pipe of blocks, so that what is written meanwhile is not read here either.
+        blocks = io.BufferedReader(_Blocks(self._blocks()), _CHUNK)
+        text = io.TextIOWrapper(blocks, encoding="utf-8-sig", errors="replace")
+        number = 0
+        for element in read_elements(text, key, self.outline):
+            number += 1
+            yield Line(number, element.raw, element.trouble)
+        if self._trouble:
+            yield Line(number + 1, b"", self._trouble)
 
 
-def _elements(window: "_Window", key: str) -> Iterator[Line]:
-    if not window.enter(key):
-        return
-    number = 0
-    while (raw := window.element()) is not None:
-        number += 1
-        yield Line(number, raw.encode("utf-8", "replace"))
-    if window.is_torn:
-        yield Line(number + 1, b"", "torn")
+class _Rest:
+    """The beginning of a line or document whose end has not been read; None once it is too long."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self.size = 0
+
+    def add(self, piece: bytes) -> None:
+        """Take what follows."""
+        self.size += len(piece)
+        if self.size > MOST_LINE_BYTES:
+            self._pieces.clear()
+        elif piece:
+            self._pieces.append(piece)
+
+    def join(self, last: bytes) -> bytes | None:
+        """Give the whole and begin anew."""
+        self.add(last)
+        whole = b"".join(self._pieces) if self.size <= MOST_LINE_BYTES else None
+        self._pieces, self.size = [], 0
+        return whole
 
 
-class _Window:
-    """A piece of a document's text that moves on as it is read."""
+class _Blocks(io.RawIOBase):
+    """Lets the standard library buffer blocks that come one after the other."""
 
-    def __init__(self, text: IO[str]) -> None:
-        self._text = text
-        self._held = ""
-        self._at = 0
-        self._decode = json.JSONDecoder().raw_decode
-        self.is_torn = False
-
-    def _more(self) -> bool:
-        piece = self._text.read(max(_CHUNK, len(self._held) - self._at))
-        self._held, self._at = self._held[self._at :] + piece, 0
-        return bool(piece)
-
-    def enter(self, key: str) -> bool:
-        """Go to the first element."""
-        self._more()
-        if self._held.lstrip()[:1] == "[":
-            self._at = self._held.index("[") + 1
-            return True
-        mark = f'"{key}"'
-        while (place := self._held.find(mark)) < 0:
-            self._at = max(len(self._held) - len(mark), 0)
-            if not self._more():
-                return False
-        self._at = place + len(mark)
-        while (start := self._held.find("[", self._at)) < 0:
-            if not self._more():
-                return False
-        self._at = start + 1
-        return True
-
-    def element(self) -> str | None:
-        """Give the text of the next element; None at the end."""
-        while True:
-            while self._at < len(self._held) and self._held[self._at] in " \t\r\n,":
-                self._at += 1
-            if self._at >= len(self._held):
-                if not self._more():
-                    return None
-                continue
-            if self._held[self._at] == "]":
-                return None
-            end = self._try()
-            if end is not None:
-                raw, self._at = self._held[self._at : end], end
-                return raw
-            too_long = len(self._held) - self._at > MOST_LINE_BYTES
-            if too_long or not self._more():
-                self.is_torn = True
-                return None
-
-    def _try(self) -> int | None:
-        try:
-            _: Any
-            _, end = self._decode(self._held, self._at)
-        except (ValueError, RecursionError):
-            return None
-        # A number at the very end of the window may go on behind it.
-        return None if end == len(self._held) and self._held[end - 1] not in '}]"' else end
-
-
-def _unzstd(file: IO[bytes]) -> IO[bytes]:
-    import pyarrow as pa
-
-    packed: IO[bytes] = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
-    return io.BufferedReader(_Raw(packed), _CHUNK)
-
-
-class _Raw(io.RawIOBase):
-    """Lets the standard library buffer a stream of pyarrow's."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, blocks: Iterator[bytes]) -> None:
         super().__init__()
-        self._stream = stream
+        self._blocks = blocks
+        self._left = b""
 
     def readable(self) -> bool:
         """Say that it can be read."""
@@ -192,17 +179,33 @@ class _Raw(io.RawIOBase):
 
     def readinto(self, into: Any) -> int:  # noqa: ANN401  (any writable buffer)
         """Read as much as there is room for."""
-        data = self._stream.read(len(into))
-        into[: len(data)] = data
-        return len(data)
+        if not self._left:
+            self._left = next(self._blocks, b"")
+        piece, self._left = self._left[: len(into)], self._left[len(into) :]
+        into[: len(piece)] = piece
+        return len(piece)
+
+
+def _unzstd(file: IO[bytes]) -> io.BufferedReader:
+    import pyarrow as pa
+
+    packed = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+    return io.BufferedReader(_Blocks(iter(lambda: packed.read(_CHUNK), b"")), _CHUNK)
 
 
 def read_head(source: Source, most: int) -> bytes:
-    """Give the first bytes of a file, unpacked."""
+    """Give the first bytes of a file, unpacked.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
     reader = Reader(source)
     try:
-        return reader._file.read(most).removeprefix(_BOM)
-    except (OSError, EOFError, ValueError):
-        return b""
+        head = b""
+        for block in reader._blocks():
+            head += block
+            if len(head) >= most:
+                break
+        return head[:most].removeprefix(_BOM)
     finally:
         reader.close()

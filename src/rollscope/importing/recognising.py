@@ -1,10 +1,13 @@
 """Telling formats apart, by a table: the first test that holds counts; names are hints only."""
 
+import io
 import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from rollscope.importing.documents import Window, mended
 from rollscope.importing.reading import read_head
+from rollscope.importing.rollscope_fields import LINE_KINDS
 from rollscope.importing.sources import Source
 from rollscope.importing.values import decode_object
 
@@ -12,9 +15,13 @@ __all__ = ["TESTS", "Found", "Test", "recognise", "recognise_record"]
 
 _HEAD_BYTES: Final = 262_144
 _MOST_LINES: Final = 20
-_KEY: Final = re.compile(rb'"([^"\\]{1,64})"\s*:')
 _AREAL_PROCESS: Final = re.compile(r"(?:^|\] |\[)Rank \d+, Process")
+_OWN_BYTES: Final = re.compile(rb'"writer"\s*:\s*"rollscope"')
 _AREAL_BYTES: Final = re.compile(rb"Rank \d+, Process")
+_OTLP_KEYS: Final = (
+    *("resourceSpans", "resourceMetrics", "resourceLogs"),
+    *("resource_spans", "resource_metrics", "resource_logs"),
+)
 Record = dict[str, Any]
 
 
@@ -32,7 +39,8 @@ class Found(NamedTuple):
     format: str
     title: str
     member: str | None = None
-    """Of a document, the member whose elements are its records; else None."""
+    """Of a document, the member whose elements are its records, or empty if it is one record
+    itself; else None."""
 
     @property
     def is_document(self) -> bool:
@@ -40,8 +48,15 @@ class Found(NamedTuple):
         return self.member is not None
 
 
+def _is_ours(record: Record) -> bool:
+    kind = record.get("kind")
+    if kind == "run":
+        return {"run", "schema", "writer"} <= record.keys()
+    return isinstance(kind, str) and kind in LINE_KINDS and "process" in record
+
+
 def _is_otlp(record: Record) -> bool:
-    return not record.keys().isdisjoint(("resourceSpans", "resourceMetrics", "resourceLogs"))
+    return not record.keys().isdisjoint(_OTLP_KEYS)
 
 
 def _is_jaeger(record: Record) -> bool:
@@ -79,6 +94,7 @@ def _is_areal_perf(record: Record) -> bool:
 
 
 TESTS: Final = (
+    Test("rollscope-jsonl", "Rollscope's JSON lines", _is_ours),
     Test("otlp", "OTLP as JSON", _is_otlp),
     Test("jaeger", "Jaeger's JSON", _is_jaeger),
     Test("slime", "slime's timeline cache", lambda r: {"cache_version", "rows"} <= r.keys()),
@@ -104,6 +120,8 @@ TESTS: Final = (
 )
 _TITLES: Final = {test.format: test.title for test in TESTS}
 _UNKNOWN: Final = Found("unknown", "nothing that is known")
+_PROMETHEUS: Final = Found("prometheus", "Prometheus' text")
+_EXPOSITION: Final = (b"# TYPE ", b"# HELP ")
 _MEMBERS: Final = {"slime": "rows", "jaeger": "data"}
 """Where the records of the formats that are documents stand."""
 
@@ -114,50 +132,76 @@ def recognise_record(record: Record) -> str | None:
 
 
 def recognise(source: Source) -> Found:
-    """Say what a file is, by its first lines."""
+    """Say what a file is, by its first lines, or by the beginning of the document that it is.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
     head = read_head(source, _HEAD_BYTES)
     start = head.lstrip()
     if start[:1] == b"[":
-        return _chrome(head) if b'"ph"' in head else _UNKNOWN
-    lines = head.split(b"\n")
+        return _array(start)
+    if start.startswith(_EXPOSITION):
+        return _PROMETHEUS
+    lines = [line.strip() for line in start.split(b"\n")]
     if len(head) == _HEAD_BYTES and len(lines) > 1:
         lines.pop()
-    seen: list[str] = []
-    # Which line is whole, of those that may be: metadata first tells little.
-    for line in [line.strip() for line in lines if line.strip()][:_MOST_LINES]:
+    if start[:1] == b"{" and decode_object(lines[0]) is None:
+        found = _document(start, is_one_line=len(lines) == 1)
+        if found is not None:
+            return found
+    seen: list[Found] = []
+    for line in [line for line in lines if line][:_MOST_LINES]:
         read = decode_object(line)
-        if read is not None and "traceEvents" in read[0]:
-            return _chrome(head)
-        name = None if read is None else recognise_record(read[0])
-        if name is not None:
-            seen.append(name)
-            if name != "areal-perf" or b'"M"' not in line:
+        found = None if read is None else _of_record(read[0], head)
+        if found is not None:
+            seen.append(found)
+            # Of events, metadata tells little.
+            if found.format != "areal-perf" or b'"M"' not in line:
                 break
     if seen:
-        return Found(seen[-1], _TITLES[seen[-1]], _MEMBERS.get(seen[-1]))
-    return _by_keys(head, start)
+        return seen[-1]
+    return _PROMETHEUS if any(mark in head for mark in _EXPOSITION) else _UNKNOWN
 
 
-def _by_keys(head: bytes, start: bytes) -> Found:
-    """Judge a document that does not fit into what was looked at, or text that is no JSON."""
-    if b"# TYPE " in head or b"# HELP " in head:
-        return Found("prometheus", "Prometheus' text")
-    if start[:1] != b"{":
-        return _UNKNOWN
-    whole = decode_object(head)
-    record = (
-        whole[0]
-        if whole
-        else dict.fromkeys((key.decode("utf-8", "replace") for key in _KEY.findall(head)), None)
-    )
+def _of_record(record: Record, head: bytes) -> Found | None:
+    """Judge by a record; one that holds the records of a document makes its file a document."""
     if "traceEvents" in record:
         return _chrome(head)
     name = recognise_record(record)
-    return (
-        _UNKNOWN if name is None else Found(name, _TITLES[name], _MEMBERS.get(name, "traceEvents"))
-    )
+    if name is None:
+        return None
+    member = _MEMBERS.get(name)
+    return Found(name, _TITLES[name], member if member in record else None)
+
+
+def _document(start: bytes, *, is_one_line: bool) -> Found | None:
+    """Judge a document that stands on many lines, or on one that is longer than what was read."""
+    read = decode_object(start) or decode_object(mended(start) or b"")
+    found = None if read is None else _of_record(read[0], start)
+    if found is None or found.is_document or is_one_line:
+        return found
+    return found._replace(member="")
+
+
+def _array(start: bytes) -> Found:
+    """Judge an array by its first element that is known."""
+    text = start.decode("utf-8", "replace")
+    window = Window(io.StringIO(text), len(text))
+    window.enter("")
+    for _ in range(_MOST_LINES):
+        raw = window.element()
+        whole = raw.encode() if raw is not None else (mended(start) or b"")[1:-1]
+        read = decode_object(whole)
+        name = None if read is None else recognise_record(read[0])
+        if read is not None and name is not None:
+            return _chrome(start) if "ph" in read[0] else Found(name, _TITLES[name], "[]")
+        if raw is None:
+            break
+    return _UNKNOWN
 
 
 def _chrome(head: bytes) -> Found:
-    name = "areal-perf" if _AREAL_BYTES.search(head) else "chrome"
+    is_areal = _AREAL_BYTES.search(head) and not _OWN_BYTES.search(head)
+    name = "areal-perf" if is_areal else "chrome"
     return Found(name, _TITLES[name], "traceEvents")

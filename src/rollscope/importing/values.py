@@ -12,7 +12,9 @@ from rollscope.otlp.aliases import first_number, whole_number
 __all__ = [
     "decode_object",
     "derived_id",
+    "leaf_id",
     "micros_to_ns",
+    "millis_to_ns",
     "seconds_to_ns",
     "stable_bytes",
     "stable_id",
@@ -20,7 +22,17 @@ __all__ = [
 ]
 
 _BILLION: Final = 1_000_000_000
+_EXACT_MICROS: Final = 2.0**40
+_WALL_MICROS: Final = 2.0**50
+"""In 2005; up to 2041, floats lie a quarter of a microsecond apart."""
+_QUARTERS: Final = (0, 200, 500, 800)
+"""What a writer meant by each of them: the shortest text has one digit."""
+_MOST_S: Final = 2**62 // _BILLION
+"""In the year 2116."""
 _MASK: Final = 2**64 - 1
+_FIRST_S: Final = 2.0**30
+"""In 2004; the next is in 2038."""
+_LAST_S: Final = 2.0**31
 _decode = msgspec.json.Decoder().decode
 
 
@@ -49,12 +61,21 @@ def _decode_odd(raw: bytes) -> tuple[dict[str, Any], bool] | None:
 def seconds_to_ns(value: object) -> int | None:
     """Turn decimal seconds into nanoseconds by their text, as the writer meant them."""
     if type(value) is float:
-        text = repr(value)
-        whole, _, part = text.partition(".")
-        if len(part) <= 9 and part.isdecimal() and whole.isdecimal():
-            return int(whole) * _BILLION + int(part.ljust(9, "0"))
+        if _FIRST_S < value < _LAST_S:
+            # Such floats lie 2**-22 s apart, so that their shortest text has six digits behind the
+            # point, or the seven that come closest. To make that text takes thrice as long.
+            whole = int(value)
+            part = value - whole
+            micros = whole * 1_000_000 + round(part * 1e6)
+            if micros / 1e6 == value:
+                return micros * 1000
+            return whole * _BILLION + round(part * 1e7) * 100
+        seconds, _, digits = repr(value).partition(".")
+        is_plain = len(digits) <= 9 and digits.isdecimal() and seconds.isdecimal()
+        if is_plain and value < _MOST_S:
+            return int(seconds) * _BILLION + int(digits.ljust(9, "0"))
     elif type(value) is int:
-        return value * _BILLION if abs(value) < 2**33 else None
+        return value * _BILLION if abs(value) < _MOST_S else None
     return _odd_to_ns(value, 9)
 
 
@@ -62,7 +83,22 @@ def micros_to_ns(value: object) -> int | None:
     """Turn decimal microseconds into nanoseconds."""
     if type(value) is int:
         return value * 1000 if abs(value) < 2**53 else None
+    if type(value) is float:
+        # The product is off by less than a quarter, so that digits up to the third come out right.
+        if -_EXACT_MICROS < value < _EXACT_MICROS:
+            return round(value * 1000)
+        if _WALL_MICROS <= value < 2 * _WALL_MICROS:
+            whole = int(value)
+            return whole * 1000 + _QUARTERS[int((value - whole) * 4)]
+        micros, _, digits = repr(value).partition(".")
+        if len(digits) <= 3 and digits.isdecimal() and micros.isdecimal():
+            return int(micros) * 1000 + int(digits.ljust(3, "0"))
     return _odd_to_ns(value, 3)
+
+
+def millis_to_ns(value: object) -> int | None:
+    """Turn decimal milliseconds into nanoseconds."""
+    return _odd_to_ns(value, 6)
 
 
 def _odd_to_ns(value: object, digits: int) -> int | None:
@@ -99,6 +135,11 @@ def derived_id(span_id: int, number: int) -> int:
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
     return ((mixed ^ (mixed >> 31)) >> 1) | 1
+
+
+def leaf_id(span_id: int, number: int) -> int:
+    """Make the id of the n-th thing below a span that has nothing below it: quicker still."""
+    return ((span_id + (number + 3) * 0x9E3779B97F4A7C15) & _MASK) >> 1 | 1
 
 
 def stable_number(value: object) -> int | None:

@@ -20,6 +20,7 @@ from rollscope.model.undecodable import UNDECODABLE
 
 __all__ = [
     "SCHEMA_VERSION",
+    "SNAPSHOT",
     "Batch",
     "ClockReading",
     "Fact",
@@ -39,6 +40,11 @@ __all__ = [
 
 SCHEMA_VERSION: Final = 1
 """Raised when older readers would misread newer batches; additions alone do not raise it."""
+
+
+SNAPSHOT: Final = "snapshot"
+"""Why a log ends that tells of a process only up to some moment, as an imported file does: what was
+open then may have gone on, and stays open."""
 
 
 class ProcessHeader(msgspec.Struct, omit_defaults=True):

@@ -116,7 +116,8 @@ class RunStore:
         with self._lock:
             self._release()
             found = self._sealer.poll(progress)
-            self.now_ns = self._fixed_now_ns or time.time_ns()
+            snapshot_ns = self._sealer.intake.snapshot_ns()
+            self.now_ns = self._fixed_now_ns or snapshot_ns or time.time_ns()
             self._show()
             return found
 

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from rollscope.errors import NotARunError
-from rollscope.model.batch import Batch, ClockReading, decode_batch, encode_batch
+from rollscope.model.batch import SNAPSHOT, Batch, ClockReading, decode_batch, encode_batch
 from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX
 from rollscope.store.batches import BatchFollower
 from rollscope.store.clocktracks import Track
@@ -340,6 +340,13 @@ class Intake:
             return state.end is None
         seen_ns = state.last_seen_ns + max(state.jumped_ns, offset_ns)
         return is_alive(state.header, seen_ns, now_ns)
+
+    def snapshot_ns(self) -> int | None:
+        """Give the moment at which a run stands still that is known only up to there, if it is."""
+        states = [ledger.state for ledger in self.ledgers.values()]
+        ends = {state.end for state in states}
+        is_still = SNAPSHOT in ends and None not in ends
+        return max(state.last_seen_ns for state in states) if is_still else None
 
     def open_rows(self, now_ns: int | None = None, clocks: RunClocks | None = None) -> pa.Table:
         """Give every span without an end as it looks now.

@@ -14,7 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollscope.errors import FrameError
-from rollscope.model.batch import Batch, ClockReading, ProcessHeader, read_number_column
+from rollscope.model.batch import (
+    SNAPSHOT,
+    Batch,
+    ClockReading,
+    ProcessHeader,
+    read_number_column,
+)
 from rollscope.model.clockline import ClockLine, ClockMap
 from rollscope.model.framenumbers import FrameNumbers
 from rollscope.model.kinds import EVENT_CODE, KIND_CODES, Kind, Status
@@ -151,7 +157,7 @@ class Ledger:
                 self._settle(rows, taken)
                 rows = RawRows(self._clock)
                 self._compare(batch, taken)
-            if batch.end is not None:
+            if batch.end is not None and batch.end != SNAPSHOT:
                 self._settle(rows, taken)
                 rows = RawRows(self._clock)
                 self._lose(list(self.open), self.state.last_seen_ns, "its process ended", taken)
@@ -458,7 +464,9 @@ class Ledger:
     def open_rows(self, now_ns: int, *, is_alive: bool) -> pa.Table:
         """Give the spans without an end as they look now: open, or lost with their process."""
         spans = self._open_in_order()
-        if is_alive:
+        if self.state.end == SNAPSHOT:
+            fates = self._fates(spans, Status.OPEN, self.state.last_seen_ns, None)
+        elif is_alive:
             fates = self._fates(spans, Status.OPEN, now_ns, None)
         else:
             fates = self._fates(spans, Status.LOST, self.state.last_seen_ns, "its process died")
@@ -466,7 +474,8 @@ class Ledger:
 
     def open_causes(self, *, is_alive: bool) -> pa.Table:
         """Give of the same spans, in the same order, what tells causes from effects."""
-        end_ns = None if is_alive else self.state.last_seen_ns
+        is_open = is_alive or self.state.end == SNAPSHOT
+        end_ns = None if is_open else self.state.last_seen_ns
         return open_causes(self.process, self._open_in_order(), end_ns)
 
     def _open_in_order(self) -> list[OpenSpan]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from rollscope.errors import FrameError
-from rollscope.model.batch import Batch, encode_batch
+from rollscope.model.batch import SNAPSHOT, Batch, encode_batch
 from rollscope.model.clockline import ClockMap
 from rollscope.model.framenumbers import FrameNumbers
 from rollscope.model.frames import HEADER_BYTES
@@ -34,6 +34,7 @@ class LogFollower:
         self.last_seen_ns = 0
         """Wall time of the last frame: until then the process certainly lived."""
         self.has_ended = False
+        self._is_snapshot = False
         """Whether the process closed the log itself."""
         self.open_spans: dict[str, SpanRecord] = {}
         self._suspects: dict[str, int] = {}
@@ -96,6 +97,7 @@ class LogFollower:
                     self._suspects.pop(record.span_id, None)
                 case EndRecord():
                     self.has_ended = True
+                    self._is_snapshot = record.why == SNAPSHOT
                 case HeartbeatRecord() if record.open_spans is not None:
                     yield from self._compare(record)
             yield record
@@ -122,7 +124,7 @@ class LogFollower:
 
     def lost_spans(self, now_ns: int) -> Iterator[SpanRecord]:
         """Give the spans that can no longer end, once: their process is gone."""
-        if not self.open_spans or not self.is_over(now_ns):
+        if not self.open_spans or self._is_snapshot or not self.is_over(now_ns):
             return
         why = "its process ended" if self.has_ended else "its process died"
         for span_id in list(self.open_spans):

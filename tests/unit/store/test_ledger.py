@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rollscope.model.batch import Batch, Fact, Metric, Stack
+from rollscope.model.batch import SNAPSHOT, Batch, Fact, Metric, Stack
 from rollscope.model.clockline import ClockLine
 from rollscope.model.kinds import Kind, MetricType, Status
 from rollscope.store.ledger import Ledger, LedgerState
@@ -159,6 +159,16 @@ def test_what_is_open_when_the_log_ends_is_lost(ledger: Ledger) -> None:
     (row,) = take(ledger, span_batch(0, span(1, 1)), make_batch(1, mono_ns=9 * SECOND, end="exit"))
     assert (row["status"], row["reason"]) == ("lost", "its process ended")
     assert row["end_ns"] == EPOCH + 9 * SECOND
+
+
+def test_what_is_open_at_the_end_of_a_snapshot_stays_open(ledger: Ledger) -> None:
+    end = make_batch(1, mono_ns=9 * SECOND, end=SNAPSHOT)
+    assert take(ledger, span_batch(0, span(1, 1)), end) == []
+    for account in (ledger, restored(ledger)):
+        (row,) = open_rows(account, is_alive=False)
+        assert (row["status"], row["end_ns"], row["reason"]) == ("open", None, None)
+        (cause,) = account.open_causes(is_alive=False).to_pylist()
+        assert cause["end_ns"] is None
 
 
 def test_what_is_open_when_the_process_dies_shows_as_lost_and_may_still_end(

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from rollscope.errors import NotARunError
-from rollscope.model.batch import SCHEMA_VERSION, Batch, Heartbeat, number_column
+from rollscope.model.batch import SCHEMA_VERSION, SNAPSHOT, Batch, Heartbeat, number_column
 from rollscope.model.frames import MARKER
 from rollscope.model.kinds import Status
 from rollscope.model.records import HeartbeatRecord, ProcessRecord, Record, SpanRecord
@@ -277,6 +277,16 @@ def test_a_process_whose_clock_was_set_is_not_taken_for_dead(path: Path) -> None
     assert list(log.lost_spans(EPOCH + 3605 * SECOND)) == []
     (lost,) = log.lost_spans(EPOCH + 3700 * SECOND)
     assert lost.end_ns == EPOCH + 4 * SECOND
+
+
+def test_spans_that_a_snapshot_leaves_open_are_not_lost(path: Path) -> None:
+    opened = span_batch(1, "open", status=Status.OPEN)
+    end = make_batch(2, mono_ns=5 * SECOND, end=SNAPSHOT)
+    log = LogFollower(write_log(path, [make_batch(0, header=dead_header()), opened, end]))
+    list(log.poll())
+    assert log.is_over(NOW)
+    assert list(log.lost_spans(NOW)) == []
+    assert [span.name for span in log.open_spans.values()] == ["open"]
 
 
 def test_a_record_once_given_is_not_changed_when_its_span_is_lost(path: Path) -> None:
