@@ -84,6 +84,9 @@ trace.close_trace()
                 return False
 
         eventually(answers, "the page to answer")
+        with browser.open(f"{url.partition('?')[0]}api/trace", timeout=30) as answer:
+            told = json.load(answer)
+        assert [row["open_span"] for row in told["rows"]] == ["work"]
     finally:
         program.communicate("go on\n", timeout=PATIENCE_S)
     assert program.returncode == 0
@@ -192,5 +195,6 @@ def test_hotspots_reads_files_of_the_original(tmp_path: Path, name: str, stage: 
     output = tmp_path / "producer_trace_hotspots.html"
     assert str(output) in done.stdout
     assert stage in done.stdout
-    assert "1 bad lines" in done.stderr
+    (told,) = done.stderr.splitlines()
+    assert ": 1 left out, torn" in told
     assert "<script" in output.read_text()

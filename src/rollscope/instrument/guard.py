@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 from rollscope.config import RAISE_VARIABLE
 
-__all__ = ["SINK_TROUBLE", "forget_told", "guarded", "tell", "tell_once"]
+__all__ = ["SINK_TROUBLE", "forget_told", "guarded", "pass_over", "tell", "tell_once"]
 
 SINK_TROUBLE = "sink"
 """The one key of everything to be told about a sink: a program hears one sentence of it."""
@@ -44,18 +44,23 @@ def forget_told() -> None:
     _told.clear()
 
 
+def pass_over(place: str, error: Exception) -> None:
+    """Deal with an internal fault that was caught, where a `guarded` block would cost too much."""
+    if os.environ.get(RAISE_VARIABLE) == "1":
+        raise error
+    tell_once(
+        f"fault:{place}",
+        "Rollscope failed in %s and goes on without it: %s: %s",
+        place,
+        type(error).__name__,
+        error,
+    )
+
+
 @contextmanager
 def guarded(place: str) -> Iterator[None]:
     """Keep an internal fault from the host program; as a decorator too."""
     try:
         yield
     except Exception as error:
-        if os.environ.get(RAISE_VARIABLE) == "1":
-            raise
-        tell_once(
-            f"fault:{place}",
-            "Rollscope failed in %s and goes on without it: %s: %s",
-            place,
-            type(error).__name__,
-            error,
-        )
+        pass_over(place, error)

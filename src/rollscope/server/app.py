@@ -32,6 +32,7 @@ from rollscope.server.routes import (
     targets,
     timeline,
     wiring,
+    xtuner,
 )
 
 __all__ = ["make_app", "make_collector"]
@@ -106,6 +107,7 @@ def make_app(
             *metrics.ROUTES,
             *ingest.ROUTES,
             *otlp.ROUTES,
+            *xtuner.ROUTES,
             *static.ROUTES,
         ],
         lifespan=life,

@@ -10,6 +10,11 @@ know. Without a token at all, names and origins are checked as for the page.
 
 `/metrics` is for programs too, but one that runs on the same machine needs no token where no other
 machine reaches the server: numbers and names are all that it says.
+
+Whoever names targets makes this server ask other machines. So that takes the token; or, where the
+server was started without one, a program of this machine that asks for nobody else. A browser
+cannot pass for such a program: it names the site that a change comes from, and sends no JSON to
+another site before that site has agreed, which we never do.
 """
 
 from typing import Final
@@ -43,6 +48,7 @@ TARGETS_PATH: Final = "/api/v1/prometheus/targets"
 """Where clients of RL-Insight, who know of no token, name targets to a server without one."""
 _PROGRAMS: Final = "/v1/"
 _READING: Final = frozenset({"GET", "HEAD"})
+_NAMING: Final = frozenset({"POST", "DELETE"})
 _COOKIE_AGE_S: Final = 30 * 24 * 3600
 _COME_AGAIN: Final = (
     "This address needs its token. Open the whole address that `rollscope view` printed, the part "
@@ -99,10 +105,16 @@ class Gate:
             return self._take_token(scope, headers, given)
         caller = self._access.caller(headers)
         is_vouched = caller is Caller.BEARER or Access.is_own(headers)
-        is_client = caller is Caller.OPEN and path == TARGETS_PATH and _is_program(headers)
-        if method not in _READING and not (is_vouched or is_client):
+        if method not in _READING and not (is_vouched or self._names_targets(scope, headers)):
             return _foreign()
         return self._check_caller(caller, headers, path)
+
+    def _names_targets(self, scope: Scope, headers: Headers) -> bool:
+        """Say whether a client of RL-Insight on this machine names targets, where no token is."""
+        peer, _ = scope.get("client") or (None, None)
+        is_asked_for = scope["method"] in _NAMING and scope["path"] == TARGETS_PATH
+        is_open = is_asked_for and self._access.caller(headers) is Caller.OPEN
+        return is_open and self._access.is_neighbour(peer, headers) and _is_program(headers)
 
     def _refuse_program(self, headers: Headers) -> Response | None:
         if self._access.token is not None:

@@ -45,11 +45,9 @@ def normalise_category(category: object) -> str:
     """Give the category's short name; text that is not known is kept as it is."""
     try:
         return _KNOWN[category]
-    except (KeyError, TypeError):  # unknown, or of a type that cannot be looked up
-        pass
-    if not isinstance(category, str) or not category.strip():
-        return "misc"
-    return _KNOWN.get(category.strip().lower(), str.__str__(category))
+    except Exception:  # not only a KeyError: it may be any object
+        text = str.__str__(category) if isinstance(category, str) else ""
+    return _KNOWN.get(text.strip().lower(), text) if text.strip() else "misc"
 
 
 def is_own_category(category: str) -> bool:

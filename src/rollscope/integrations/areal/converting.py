@@ -8,11 +8,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from rollscope.integrations.areal.reading import Skipped, find_files, read_objects, whole
+from rollscope.exporting.tracks import Group, Spread
+from rollscope.integrations.areal.reading import Skipped, find_files, read_objects
+from rollscope.integrations.wholes import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     Event = dict[str, Any]
     Place = tuple[tuple[int, Any], tuple[int, str], tuple[int, Any]]
     """Rank, role and process, in a form that sorts whatever they are."""
@@ -130,7 +130,7 @@ class _Gathered:
         base_ns = self.base_ns
         tracks: dict[Place, dict[Any, list[Event]]] = defaultdict(lambda: defaultdict(list))
         for place, event, zero in self._events:
-            if zero is not None and base_ns is not None and "ts" in event:
+            if zero is not None and base_ns is not None and _number(event.get("ts")) is not None:
                 event["ts"] = event["ts"] + (zero - base_ns) / 1000
             tracks[place][_key(event.get("tid"))].append(event)
         self._renumber_flows()
@@ -179,28 +179,21 @@ class _Gathered:
                 args["correlation"] = found
 
 
-def _without_overlap(events: list[Event]) -> Iterable[list[Event]]:
+def _without_overlap(events: list[Event]) -> list[list[Event]]:
     """Spread events over as few tracks as it takes for those of each to nest."""
-    tracks: list[tuple[list[float], list[Event]]] = [([], [])]
-    for event in sorted(events, key=lambda event: (_time(event), -_length(event))):
+    tracks: list[list[Event]] = [[]]
+    group = Group(nests_freely=True)
+    ordered = sorted(events, key=lambda event: (_time(event), -_length(event)))
+    for number, event in enumerate(ordered):
         if event["ph"] != "X":
-            tracks[0][1].append(event)
+            tracks[0].append(event)
             continue
-        start, end = _time(event), _time(event) + _length(event)
-        fitting = next((track for track in tracks if _fits(track[0], start, end)), None)
-        if fitting is None:
-            fitting = ([], [])
-            tracks.append(fitting)
-        fitting[0].append(end)
-        fitting[1].append(event)
-    return [placed for _, placed in tracks]
-
-
-def _fits(ends: list[float], start: float, end: float) -> bool:
-    """Say whether an event nests on a track, given the ends of what is open on it."""
-    while ends and ends[-1] <= start:
-        ends.pop()
-    return not ends or end <= ends[-1]
+        start = int(_time(event) * 1000)
+        track = group.place(Spread(start, start + int(_length(event) * 1000), number, None, None))
+        while len(tracks) <= track:
+            tracks.append([])
+        tracks[track].append(event)
+    return tracks
 
 
 def _meta(name: str, pid: int, tid: int | None, args: Event) -> Event:
@@ -232,10 +225,12 @@ def _key(value: object) -> tuple[int, Any]:
 
 
 def _time(event: Event) -> float:
-    value = event.get("ts")
-    return value if isinstance(value, (int, float)) else 0
+    return _number(event.get("ts")) or 0
 
 
 def _length(event: Event) -> float:
-    value = event.get("dur")
-    return value if isinstance(value, (int, float)) else 0
+    return max(_number(event.get("dur")) or 0, 0)
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

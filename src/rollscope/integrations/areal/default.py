@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import rollscope as rs
-from rollscope.instrument.guard import guarded
+from rollscope.instrument.guard import guarded, pass_over
 from rollscope.instrument.spans import NOOP
 from rollscope.integrations.areal import state
+from rollscope.integrations.areal.arguments import take_arguments
 from rollscope.integrations.areal.perf import PerfTracer
 from rollscope.integrations.areal.phases import Call, Opener, Phase, send_event, wrap
 
@@ -46,6 +47,7 @@ __all__ = [
 F = TypeVar("F", bound="Callable[..., Any]")
 
 logger = logging.getLogger("rollscope.areal")
+_EVENT: Final = ("method", "session_id", "task_id")
 _tracer: PerfTracer | None = None
 _owns_run = False
 _lock = threading.Lock()
@@ -193,13 +195,17 @@ def register_task(task_id: int) -> None:
     """Begin a task."""
     tracer = get_session_tracer()
     if tracer is not None:
-        tracer.register_task(task_id)
+        with guarded("beginning a task"):
+            tracer.register_task(task_id)
 
 
 def register_session(task_id: int) -> int | None:
     """Begin a session of a task and give its number; None if sessions are not traced."""
     tracer = get_session_tracer()
-    return None if tracer is None else tracer.register_session(task_id)
+    if tracer is not None:
+        with guarded("beginning a session"):
+            return tracer.register_session(task_id)
+    return None
 
 
 def session_context() -> Callable[[F], F]:
@@ -228,7 +234,11 @@ def trace_session_phase(
     session_id = state.session_id.get()
     if tracer is None or session_id is None:
         return NOOP
-    return Phase(tracer, session_id, phase, start_payload, end_payload)
+    try:
+        return Phase(tracer, session_id, phase, start_payload, end_payload)
+    except Exception as error:  # payloads are the host's
+        pass_over("making a phase", error)
+        return NOOP
 
 
 atrace_session_phase = trace_session_phase
@@ -244,18 +254,23 @@ def trace_session(phase: str) -> Callable[[F], F]:
     return lambda function: wrap(function, opener, phase)
 
 
-def trace_session_event(
-    method: str, session_id: int | None = None, task_id: int | None = None, **payload: Any
-) -> None:
+def trace_session_event(*given: Any, **payload: Any) -> None:
     """Record something of a session, or of all sessions of a task.
 
+    `trace_session_event(method, session_id=None, task_id=None, **payload)`; facts may have any
+    name, also that of an argument that was given by its place.
+
     Args:
-        method: `mark_finalized`, `mark_{phase}_start`, `mark_{phase}_end` or `increment_counter`.
-        session_id: Of the session; wins over `task_id`.
-        task_id: Of the task.
+        *given: `method` is `mark_finalized`, `mark_{phase}_start`, `mark_{phase}_end` or
+            `increment_counter`; `session_id` wins over `task_id`.
         **payload: `status` and `reason` of a verdict, `name` and `value` of a counter, or facts.
+
+    Raises:
+        TypeError: No method is given, or too many arguments.
     """
     tracer = get_session_tracer()
-    if tracer is not None:
-        with guarded("recording a session's event"):
-            send_event(tracer, method, session_id, task_id, payload)
+    if tracer is None:
+        return
+    method, session_id, task_id = take_arguments("trace_session_event", _EVENT, given, payload)
+    with guarded("recording a session's event"):
+        send_event(tracer, method, session_id, task_id, payload)

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from rollscope.instrument.guard import tell_once
+from rollscope.instrument.guard import pass_over, tell_once
 from rollscope.integrations.areal.lines import encode_line
 
 if TYPE_CHECKING:
@@ -65,7 +65,12 @@ class LineFile:
     def _encode(self) -> None:
         while self._records:
             for record in self._records.popleft()():
-                line = encode_line(record)
+                try:
+                    line = encode_line(record)
+                except Exception as error:  # one record must not cost the others
+                    self.dropped += 1
+                    pass_over("writing a line for AReaL", error)
+                    continue
                 self._lines.append(line)
                 self._bytes += len(line)
         # The first line may stand half in the file, so that one has to stay.

@@ -16,6 +16,8 @@ from rollscope.instrument.sanitise import plain_number
 __all__ = ["copy_args", "encode_line"]
 
 _MAX_DEPTH: Final = 16
+_MOST_BITS: Final = 4096
+"""Python refuses to write out numbers of several thousand digits."""
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 _LISTS: Final = (list, tuple, set, frozenset)
 
@@ -24,7 +26,7 @@ def encode_line(record: dict[str, Any]) -> bytes:
     """Give one line of JSON, the line's end included."""
     try:
         return (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
-    except (TypeError, ValueError, RecursionError):
+    except Exception:  # what the host's objects do when they are asked is theirs
         return (json.dumps(_clean(record, 0), ensure_ascii=False) + "\n").encode()
 
 
@@ -59,8 +61,10 @@ def _copy(value: Any, depth: int) -> Any:  # noqa: ANN401
 
 def _clean(value: Any, depth: int) -> Any:  # noqa: ANN401
     kind = type(value)
-    if value is None or kind is bool or kind is int:
+    if value is None or kind is bool:
         return value
+    if kind is int:
+        return value if value.bit_length() <= _MOST_BITS else "<int>"
     if kind is float:
         return value if math.isfinite(value) else None
     if issubclass(kind, str):
@@ -73,7 +77,10 @@ def _clean(value: Any, depth: int) -> Any:  # noqa: ANN401
         return [_clean(item, depth + 1) for item in value]
     if issubclass(kind, Enum):
         return _clean(value._value_, depth + 1)
-    number = plain_number(value)
+    try:
+        number = plain_number(value)
+    except Exception:  # the host's code
+        number = None
     return f"<{kind.__name__}>" if number is None else _clean(number, depth + 1)
 
 

@@ -2,71 +2,89 @@
 
 from __future__ import annotations
 
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
+from rollscope.importing.statuses import read_reason, read_status
 from rollscope.instrument.guard import tell_once
-from rollscope.instrument.spans import LEFT
+from rollscope.instrument.pastends import end_at
+from rollscope.instrument.sanitise import clean_text
+from rollscope.instrument.spans import Session, lineage
+from rollscope.integrations.areal.records import Task
 from rollscope.integrations.areal.state import enter_under, recorder
-from rollscope.model.kinds import STATUS_CODES, Outcome, Status
+from rollscope.model.kinds import Outcome
 
 if TYPE_CHECKING:
+    from rollscope.instrument.recorder import Recorder
     from rollscope.instrument.spans import Span
-    from rollscope.integrations.areal.records import Interval, SessionRecord, Task, Verdict
+    from rollscope.integrations.areal.records import Interval, SessionRecord, Verdict
 
 __all__ = [
     "close_phase",
     "close_task",
     "end_session",
     "judge",
+    "make_task",
     "note_counter",
     "open_phase",
     "open_session",
-    "open_task",
     "verdict_event",
 ]
 
-_OUTCOMES: Final = {
-    **dict.fromkeys(("accepted", "effective", "archived"), Outcome.ACCEPTED),
-    **dict.fromkeys(("rejected", "filtered", "empty"), Outcome.REJECTED),
-    **dict.fromkeys(("failed", "failure", "error", "exception"), Outcome.FAILED),
-    **dict.fromkeys(("capacity_exhausted", "skipped"), Outcome.FAILED),
-    **dict.fromkeys(("timeout", "timed_out"), Outcome.TIMEOUT),
-    **dict.fromkeys(("dropped", "expired", "stale"), Outcome.DROPPED),
-    **dict.fromkeys(("cancelled", "aborted"), Outcome.CANCELLED),
-}
-_NO_OUTCOME: Final = frozenset(("completed", "success", "ok", "finished", "done"))
-_REASONS: Final = {
-    "rejected": "filtered",
-    "should_accept_false": "filtered",
-    "workflow_returned_none": "returned_none",
-    "workflow_exception": "exception",
-    "input_queue_full": "overload",
-}
 SIBLING_FAILED: Final = "sibling_failed"
+_own: set[int] = set()
+"""Ids of the sessions that were opened here and have not ended."""
 
 
-def open_task(task_id: object) -> Span | None:
-    """Open a task."""
+def make_task(task_id: object) -> Task:
+    """Make a task; it is opened with its first session."""
     active = recorder()
-    if active is None:
-        return None
-    span = active.types.new_task(str(task_id), None, None, {})
-    enter_under(active, span, None)
-    return span
+    span = None if active is None else active.types.new_task(str(task_id), None, None, {})
+    return Task(span, perf_counter_ns())
+
+
+def _enter_task(active: Recorder, task: Task) -> None:
+    if task.span is not None and not task.span.id:
+        enter_under(active, task.span, None)
+        task.span.start_ns = task.registered_ns
 
 
 def close_task(task: Task) -> None:
     """End a task."""
-    _close(task.span, None)
+    active, span = recorder(), task.span
+    if active is None or span is None:
+        return
+    if not span.id:
+        if task.samples:
+            return  # all of its sessions are told of as another's
+        _enter_task(active, task)
+    _close(span, None)
 
 
 def open_session(record: SessionRecord, sample: int) -> None:
-    """Open a session of a task."""
+    """Open a session of a task; inside of somebody else's session it is part of that one."""
     active = recorder()
-    if active is not None:
-        attrs = {"session_id": record.session_id}
-        record.span = active.types.new_session(sample, None, None, None, attrs)
-        enter_under(active, record.span, record.task.span)
+    if active is None:
+        return
+    host = _host(active)
+    if host is not None:
+        record.span, record.is_guest = host, True
+        return
+    _enter_task(active, record.task)
+    attrs = {"session_id": record.session_id}
+    record.span = active.types.new_session(sample, None, None, None, attrs)
+    enter_under(active, record.span, record.task.span)
+    _own.add(record.span.id)
+
+
+def _host(active: Recorder) -> Session | None:
+    """Find the session around, if it is not one of ours."""
+    around = active.current.get()
+    session_id = around.scope.session_id if around.id else None
+    if session_id is None or session_id in _own:
+        return None
+    found = next((span for span in lineage(around) if span.id == session_id), None)
+    return found if isinstance(found, Session) else None
 
 
 def end_session(record: SessionRecord, error: BaseException | None) -> None:
@@ -74,15 +92,15 @@ def end_session(record: SessionRecord, error: BaseException | None) -> None:
     active, span = recorder(), record.span
     if active is None or span is None:
         return
+    if record.is_guest:
+        _tell(span, dict(record.counters))
+        return
+    _own.discard(span.id)
     span.attrs.update(record.counters)
     if error is not None or record.had_call:
         _close(span, error)
-    elif active.buffers.open.pop(span.id, None) is not None:
-        row = (span.what, span.name, span.scope, span.id, span.parent_id, span.start_ns)
-        end = max(record.ended_ns or 0, span.start_ns)
-        ok = STATUS_CODES[Status.OK]
-        active.buffers.rows.extend((*row, end, ok, span.attrs, span.fields or None))
-        span.parent = LEFT
+    else:
+        end_at(active, span, record.ended_ns or 0)
 
 
 def open_phase(record: SessionRecord, name: str, attrs: dict[str, Any]) -> Span | None:
@@ -129,12 +147,11 @@ def judge(record: SessionRecord, verdict: Verdict) -> None:
         return
     source = {"source_status": verdict.status, "source_reason": verdict.reason}
     facts = {key: value for key, value in source.items() if value is not None} | verdict.extra
-    status = str(verdict.status).lower()
-    outcome = _OUTCOMES.get(status)
-    if outcome is None and status not in _NO_OUTCOME:
-        tell_once(f"areal-status:{status:.100}", "Rollscope does not know the status %r", status)
-    reason = None if verdict.reason is None else str(verdict.reason)
-    reason = _REASONS.get(reason, reason) if reason is not None else None
+    told = read_status(verdict.status, has_end=True)
+    outcome, reason = told.outcome, read_reason(verdict.reason)
+    if not told.is_known or verdict.status is None:
+        shown = clean_text(verdict.status, 100)
+        tell_once(f"areal-status:{shown}", "Rollscope does not know the status %r", shown)
     is_others = verdict.of_task and outcome is Outcome.FAILED and record.task.has_failed_session
     if is_others and record.own_error:
         outcome = None  # it has told its own, with its reason

@@ -9,7 +9,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from rollscope.instrument.guard import tell_once
+from rollscope.instrument.guard import pass_over, tell_once
 from rollscope.instrument.spans import NOOP
 from rollscope.integrations.areal import state
 from rollscope.integrations.areal.categories import (
@@ -118,10 +118,14 @@ class PerfTracer:
         """Time a block; serves `with` and `async with`."""
         if not self._enabled:
             return NOOP
-        given = copy_args(args)
-        scope = Scope(self, name, normalise_category(category), given)
-        if enable_profiler and self._is_profiled(given) and not is_profiling.get():
-            scope.profiler_options = profiler_args or {}
+        try:
+            given = copy_args(args)
+            scope = Scope(self, name, normalise_category(category), given)
+            if enable_profiler and self._is_profiled(given) and not is_profiling.get():
+                scope.profiler_options = profiler_args or {}
+        except Exception as error:  # what was given is the host's code
+            pass_over("making a scope", error)
+            return NOOP
         return scope
 
     atrace_scope = trace_scope
@@ -140,11 +144,14 @@ class PerfTracer:
         if not self._enabled:
             return
         at = time.perf_counter_ns()
-        given, short = copy_args(args), normalise_category(category)
-        recorder = state.recorder()
-        if recorder is not None:
-            recorder.types.add_event(name, {"category": short, **given})
-        self.keep(("i", (name, at, self.thread_id(), short, given, state.step.get())))
+        try:
+            given, short = copy_args(args), normalise_category(category)
+            recorder = state.recorder()
+            if recorder is not None:
+                recorder.types.add_event(name, {"category": short, **given})
+            self.keep(("i", (name, at, self.thread_id(), short, given, state.step.get())))
+        except Exception as error:
+            pass_over("recording an instant", error)
 
     def merge_profiler_trace(
         self,

@@ -6,7 +6,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from rollscope.instrument.decorator import traced
-from rollscope.instrument.guard import tell_once
+from rollscope.instrument.guard import pass_over, tell_once
+from rollscope.instrument.sanitise import clean_text
 from rollscope.instrument.spans import NOOP
 from rollscope.integrations.areal import state
 from rollscope.integrations.areal.lines import copy_args
@@ -57,6 +58,7 @@ def send_event(
         chosen = [session_id]
     else:
         chosen = [] if task_id is None else tracer.get_session_ids(task_id)
+    method = str(method)
     is_known = True
     for each in chosen:
         if method == "increment_counter":
@@ -66,7 +68,8 @@ def send_event(
             name = method.removeprefix(_MARK)
             is_known = name != method and tracer.mark(each, name, payload.copy())
     if not is_known:
-        tell_once(f"areal-method:{method:.100}", "Rollscope does not know the method %r", method)
+        shown = clean_text(method, 100)
+        tell_once(f"areal-method:{shown}", "Rollscope does not know the method %r", shown)
 
 
 class Phase:
@@ -90,13 +93,19 @@ class Phase:
 
     def __enter__(self) -> Self:
         """Begin the phase; spans inside belong to it."""
+        try:
+            self._begin()
+        except Exception as error:
+            pass_over("beginning a phase", error)
+        return self
+
+    def _begin(self) -> None:
         part = self._tracer.begin_phase(self._whose, self._name, self._start_payload)
         self._part = part
         recorder = state.recorder()
         if part is not None and part.span is not None and recorder is not None:
             self._before = recorder.current.get()
             recorder.current.set(part.span)
-        return self
 
     def __exit__(
         self,
@@ -107,7 +116,10 @@ class Phase:
     ) -> None:
         """End the phase; an exception passes on."""
         if self._part is not None:
-            self._tracer.end_phase(self._whose, self._part, self._end_payload, error)
+            try:
+                self._tracer.end_phase(self._whose, self._part, self._end_payload, error)
+            except Exception as fault:
+                pass_over("ending a phase", fault)
         recorder = state.recorder()
         if self._before is not None and recorder is not None:
             recorder.current.set(self._before)
@@ -140,6 +152,13 @@ class Call:
     def __enter__(self) -> Self:
         """Begin the session and name it in this context."""
         self._before = state.session_id.get()
+        try:
+            self._begin()
+        except Exception as error:
+            pass_over("beginning a session", error)
+        return self
+
+    def _begin(self) -> None:
         task_id = state.task_id.get()
         session_id = None if task_id is None else self._tracer.register_session(task_id)
         state.session_id.set(session_id)
@@ -149,7 +168,6 @@ class Call:
         if recorder is not None and self._record is not None and self._record.span is not None:
             self._around = recorder.current.get()
             recorder.current.set(self._record.span)
-        return self
 
     def __exit__(
         self,
@@ -160,7 +178,10 @@ class Call:
     ) -> None:
         """End the session, and name again what was named before."""
         if self._record is not None:
-            self._tracer.end_call(self._record, error)
+            try:
+                self._tracer.end_call(self._record, error)
+            except Exception as fault:
+                pass_over("ending a session", fault)
             recorder = state.recorder()
             if recorder is not None:
                 recorder.current.set(self._around)

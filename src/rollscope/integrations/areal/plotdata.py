@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rollscope.integrations.areal.reading import Skipped, read_objects, whole
+from rollscope.integrations.areal.reading import Skipped, read_objects
+from rollscope.integrations.wholes import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

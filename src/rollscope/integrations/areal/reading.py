@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rollscope.importing.reading import Reader
+from rollscope.importing.sources import Source
+from rollscope.importing.values import decode_object
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Skipped", "find_files", "read_objects", "whole"]
+__all__ = ["Skipped", "find_files", "read_objects"]
 
 
 @dataclass
@@ -49,26 +52,14 @@ def find_files(source: str | os.PathLike[str]) -> list[Path]:
 
 def read_objects(path: Path, skipped: Skipped) -> Iterator[dict[str, Any]]:
     """Give the JSON objects of a file, line by line; what is none is counted."""
-    with path.open("rb") as file:
-        for line in file:
-            if not line.strip():
-                continue
-            try:
-                value = json.loads(line, parse_constant=lambda _: None)
-            except (ValueError, RecursionError):
-                skipped.bad += 1
-                continue
-            if isinstance(value, dict):
-                yield value
-            else:
-                skipped.bad += 1
-
-
-def whole(value: object) -> int | None:
-    """Give a whole number that may be written as text or with a point; None for what is none."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
+    about = path.stat()
+    reader = Reader(Source(path, about.st_size, about.st_mtime_ns))
     try:
-        return int(value)
-    except (ValueError, OverflowError):
-        return None
+        for line in reader.lines():
+            found = None if line.trouble else decode_object(line.raw)
+            if found is None:
+                skipped.bad += 1
+            else:
+                yield found[0]
+    finally:
+        reader.close()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from rollscope.instrument.spans import Session, Span
 
-__all__ = ["Anchor", "Interval", "SessionRecord", "Task", "Verdict"]
+__all__ = ["Anchor", "Interval", "SessionRecord", "Task", "Verdict", "read_verdict"]
 
 _TIMED: Final = ("generate", "reward", "toolcall")
 """Phases whose sums have a key of their own."""
@@ -48,11 +49,24 @@ class Verdict:
     extra: dict[str, Any]
 
 
+def read_verdict(payload: dict[str, Any], *, of_task: bool) -> Verdict:
+    """Make a verdict, of now, of what came with `mark_finalized`."""
+    given = dict(payload)
+    status, reason = given.pop("status", None), given.pop("reason", None)
+    if status is not None:
+        status = str(getattr(status, "value", status))
+    if reason is not None:
+        reason = str(getattr(reason, "value", reason))
+    return Verdict(status, reason, perf_counter_ns(), of_task, given)
+
+
 @dataclass(slots=True, eq=False)
 class Task:
     """One data item and those of its sessions that can still be told about."""
 
     span: Span | None
+    """Entered with its first session, unless all are guests of another's."""
+    registered_ns: int
     sessions: dict[int, SessionRecord] = field(default_factory=dict)
     samples: int = 0
     running: int = 0
@@ -73,6 +87,8 @@ class SessionRecord:
     submit_ns: int
     task: Task
     span: Session | None = None
+    is_guest: bool = False
+    """Whether `span` is the session that somebody else has opened around it, as a runner does."""
     status: str = "pending"
     reason: str | None = None
     verdict: Verdict | None = None
@@ -120,7 +136,7 @@ class SessionRecord:
         if self.phases:
             line["phases"] = {
                 name: [_as_times(part, anchor) for part in parts]
-                for name, parts in self.phases.items()
+                for name, parts in sorted(self.phases.items(), key=_phase_order)
             }
         counters = {name: value for name, value in self.counters.items() if value}
         if counters:
@@ -138,6 +154,11 @@ class SessionRecord:
             if closed:
                 sums[f"{name}_s"] = sum(closed) / 1e9
         return sums
+
+
+def _phase_order(item: tuple[str, Any]) -> int:
+    """Put the phases that AReaL knows first, in its order; others as they came."""
+    return _TIMED.index(item[0]) if item[0] in _TIMED else len(_TIMED)
 
 
 def _as_times(part: Interval, anchor: Anchor) -> dict[str, float | None]:

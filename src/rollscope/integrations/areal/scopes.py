@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
+from rollscope.instrument.guard import pass_over
+from rollscope.instrument.spans import NOOP
 from rollscope.integrations.areal import state
 from rollscope.integrations.areal.profiler import Profiling
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from rollscope.integrations.areal.perf import PerfTracer
 
 __all__ = ["Scope"]
+
+_NO_STEP: Final = object()
+"""Stands for the step around of a scope that names none itself."""
 
 
 class Scope:
@@ -39,20 +44,28 @@ class Scope:
         """Set where torch's profiler is to run."""
         self._profiling: Profiling | None = None
         self._under: Span | None = None
+        self._span: Span = NOOP
+        self._step_before: Any = _NO_STEP
 
     def __enter__(self) -> Self:
         """Start the clock."""
+        try:
+            self._begin()
+        except Exception as error:
+            pass_over("beginning a scope", error)
+        self._start_ns = perf_counter_ns()
+        return self
+
+    def _begin(self) -> None:
         args, tracer = self._args, self._tracer
         if args:
             step = args.get("global_step")
             if step is not None:
                 self._enter_step(step)
-        self._span = tracer.native_span(self._name, self._category, args)
+        span = tracer.native_span(self._name, self._category, args)
         if self.profiler_options is not None:
             self._profiling = Profiling(self.profiler_options)
-        self._span.__enter__()
-        self._start_ns = perf_counter_ns()
-        return self
+        self._span = span.__enter__()
 
     def _enter_step(self, step: Any) -> None:  # noqa: ANN401  (whatever was given)
         self._step_before = state.step.get()
@@ -75,7 +88,13 @@ class Scope:
     ) -> None:
         """Stop the clock and record; an exception passes on."""
         end_ns = perf_counter_ns()
-        self._span.__exit__(error_type, error, traceback)
+        try:
+            self._span.__exit__(error_type, error, traceback)
+            self._end(end_ns, error_type)
+        except Exception as fault:
+            pass_over("ending a scope", fault)
+
+    def _end(self, end_ns: int, error_type: type[BaseException] | None) -> None:
         tracer, args = self._tracer, self._args
         if self._profiling is not None and self._profiling.stop():
             tracer.keep_profile(self._profiling, self._start_ns)
@@ -84,7 +103,7 @@ class Scope:
             if recorder is not None:
                 recorder.current.set(self._under)
         step = state.step.get()
-        if args.get("global_step") is not None:
+        if self._step_before is not _NO_STEP:
             state.step.set(self._step_before)
         exception = None if error_type is None else error_type.__name__
         place = tracer.thread_id()

@@ -5,22 +5,27 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import OrderedDict
 from typing import Any, Final
 
 from rollscope.instrument.guard import tell_once
 from rollscope.integrations.areal import mirror
+from rollscope.integrations.areal.arguments import take_arguments
 from rollscope.integrations.areal.files import LineFile
-from rollscope.integrations.areal.records import Anchor, Interval, SessionRecord, Task, Verdict
+from rollscope.integrations.areal.records import (
+    Anchor,
+    Interval,
+    SessionRecord,
+    Verdict,
+    read_verdict,
+)
+from rollscope.integrations.areal.sessionbook import SessionBook
 from rollscope.integrations.areal.settings import SessionSettings, read_session_settings
 from rollscope.integrations.areal.writer import Writer
 
 __all__ = ["SessionTracer"]
 
-_MOST_CLOSED: Final = 4096
-"""Tasks whose verdict is remembered for sessions that come late."""
-_MOST_NEWER: Final = 10_000
-"""Sessions that changed after their line was written and wait for a forced flush."""
+_KNOWN: Final = frozenset(("accepted", "rejected", "failed", "dropped"))
+_EVENT: Final = ("session_id", "event")
 LATE: Final = "late_session"
 
 
@@ -52,56 +57,44 @@ class SessionTracer:
         self.file = LineFile(output_path, int(settings.max_buffer_mb * 2**20))
         self.unknown = 0
         """Verdicts without a status that AReaL knows."""
-        self.dropped = 0
-        """Newer lines that were given up because no forced flush came."""
-        self._next_id = 0
-        self._begin()
+        self._begin(0)
         self._writer = writer or Writer(is_sync=settings.sync_writes)
         self._writer.add(self)
 
-    def _begin(self) -> None:
+    def _begin(self, first_id: int) -> None:
         # Re-entrant: a signal handler that flushes may interrupt any of our own calls.
         self._lock = threading.RLock()
         self._anchor = Anchor(time.perf_counter_ns(), time.time_ns())
-        self._tasks: dict[Any, Task] = {}
-        self._closed: OrderedDict[Any, Task] = OrderedDict()
-        self._records: dict[int, SessionRecord] = {}
-        self._ready: dict[int, SessionRecord] = {}
-        self._newer: OrderedDict[int, SessionRecord] = OrderedDict()
+        self._book = SessionBook(first_id)
+        self._is_woken = False
+
+    @property
+    def dropped(self) -> int:
+        """Newer lines that were given up because no forced flush came."""
+        return self._book.dropped
 
     def register_task(self, task_id: int) -> None:
         """Begin a task; one that is known and not over goes on."""
         with self._lock:
-            self._closed.pop(task_id, None)
-            known = self._tasks.get(task_id)
-            if known is None or known.is_closed:
-                self._tasks[task_id] = Task(mirror.open_task(task_id))
+            self._book.renew_task(task_id)
 
     def register_session(self, task_id: int) -> int:
         """Begin a session of a task and give its number."""
         with self._lock:
-            task = self._tasks.get(task_id) or self._closed.pop(task_id, None)
-            if task is None:
-                task = Task(mirror.open_task(task_id))
-            self._tasks[task_id] = task
-            session_id = self._next_id
-            self._next_id += 1
-            at = time.perf_counter_ns()
-            record = SessionRecord(task_id, session_id, self._rank, self._role, at, task)
-            mirror.open_session(record, task.samples)
-            task.samples += 1
-            task.running += 1
-            task.sessions[session_id] = self._records[session_id] = record
-            return session_id
+            return self._book.add_session(task_id, self._rank, self._role).session_id
 
     def get_session_ids(self, task_id: int) -> list[int]:
         """Give the sessions of a task that can still be told about."""
         with self._lock:
-            task = self._tasks.get(task_id)
+            task = self._book.tasks.get(task_id)
             return [] if task is None else list(task.sessions)
 
-    def record_event(self, /, session_id: int, event: str, **payload: Any) -> None:
-        """Record what a `SessionTraceEvent`, or text such as "plan_start", stands for."""
+    def record_event(self, /, *given: Any, **payload: Any) -> None:
+        """Record what a `SessionTraceEvent`, or text such as "plan_start", stands for.
+
+        `record_event(session_id, event, **payload)`, as in AReaL.
+        """
+        session_id, event = take_arguments("record_event", _EVENT, given, payload)
         name = str(getattr(event, "value", event))
         if name == "finalized":
             self.finalise(session_id, payload)
@@ -117,7 +110,7 @@ class SessionTracer:
             if edge == "start":
                 self.begin_phase(session_id, phase, payload, by_mark=True)
                 return True
-            record = self._records.get(session_id)
+            record = self._book.records.get(session_id)
             if record is None:
                 return True
             opened = [
@@ -135,7 +128,7 @@ class SessionTracer:
     ) -> Interval | None:
         """Begin a phase; None if the session is not known, or no longer."""
         with self._lock:
-            record = self._records.get(session_id)
+            record = self._book.records.get(session_id)
             if record is None:
                 return None
             part = Interval(time.perf_counter_ns(), by_mark=by_mark)
@@ -156,7 +149,7 @@ class SessionTracer:
         with self._lock:
             part.end_ns = time.perf_counter_ns()
             mirror.close_phase(part, payload, error)
-            record = self._records.get(session_id)
+            record = self._book.records.get(session_id)
             if record is not None:
                 record.open_phases -= 1
                 record.is_dirty = True
@@ -165,7 +158,7 @@ class SessionTracer:
     def begin_call(self, session_id: int) -> SessionRecord | None:
         """Note that a function runs for a session, whose end is the session's."""
         with self._lock:
-            record = self._records.get(session_id)
+            record = self._book.records.get(session_id)
             if record is not None:
                 record.calls += 1
                 record.had_call = True
@@ -189,7 +182,7 @@ class SessionTracer:
     def increment_counter(self, session_id: int, name: str, value: int = 1) -> None:
         """Add to a counter of a session."""
         with self._lock:
-            record = self._records.get(session_id)
+            record = self._book.records.get(session_id)
             if record is None:
                 return
             try:
@@ -203,21 +196,21 @@ class SessionTracer:
     def finalise(self, session_id: int, payload: dict[str, Any]) -> None:
         """Give a session its verdict; the last one before the line is written counts."""
         with self._lock:
-            record = self._records.get(session_id)
+            record = self._book.records.get(session_id)
             if record is not None:
-                self._judge(record, _verdict(payload, of_task=False))
+                self._judge(record, read_verdict(payload, of_task=False))
         self._write_if_many()
 
     def finalise_task(self, task_id: int, payload: dict[str, Any]) -> None:
         """Give all sessions of a task their verdict, those to come included."""
         with self._lock:
-            task = self._tasks.get(task_id)
+            task = self._book.tasks.get(task_id)
             if task is None:
                 return
-            task.verdict = verdict = _verdict(payload, of_task=True)
+            task.verdict = verdict = read_verdict(payload, of_task=True)
             for record in list(task.sessions.values()):
                 self._judge(record, verdict)
-            self._close_if_over(task_id, task)
+            self._book.close_if_over(task_id, task)
         self._write_if_many()
 
     def _judge(self, record: SessionRecord, verdict: Verdict) -> None:
@@ -230,7 +223,7 @@ class SessionTracer:
         record.verdict, record.is_dirty = verdict, True
         mirror.verdict_event(record, verdict)
         if not record.is_final_written:
-            self._ready[record.session_id] = record
+            self._book.ready[record.session_id] = record
         if record.is_settled:
             mirror.judge(record, verdict)
         self._look_at(record)
@@ -254,66 +247,35 @@ class SessionTracer:
             record.is_settled = True
             mirror.judge(record, record.verdict)
             task.running -= 1
-            self._close_if_over(record.task_id, task)
+            self._book.close_if_over(record.task_id, task)
         if record.is_final_written:
-            self._forget(record)
+            self._book.forget(record)
 
     def _judge_late(self, record: SessionRecord, verdict: Verdict) -> None:
         now = time.perf_counter_ns()
         self._judge(record, Verdict(verdict.status, LATE, now, True, {}))
 
-    def _close_if_over(self, task_id: int, task: Task) -> None:
-        if task.running == 0 and not task.is_closed and (task.samples or task.verdict):
-            task.is_closed = True
-            mirror.close_task(task)
-        self._forget_task(task_id, task)
-
-    def _forget(self, record: SessionRecord) -> None:
-        """Let a session go whose line is written; a changed one waits for a forced flush."""
-        self._records.pop(record.session_id, None)
-        self._ready.pop(record.session_id, None)
-        record.task.sessions.pop(record.session_id, None)
-        if record.is_dirty:
-            self._newer[record.session_id] = record
-            if len(self._newer) > _MOST_NEWER:
-                self._newer.popitem(last=False)
-                self.dropped += 1
-        self._forget_task(record.task_id, record.task)
-
-    def _forget_task(self, task_id: int, task: Task) -> None:
-        if task.is_closed and not task.sessions and self._tasks.get(task_id) is task:
-            del self._tasks[task_id]
-            self._closed[task_id] = task
-            if len(self._closed) > _MOST_CLOSED:
-                self._closed.popitem(last=False)
-
     def gather(self, *, force: bool) -> None:
         """Hand the lines of sessions with a verdict to the file; with `force` all that changed."""
         with self._lock:
-            chosen = list(self._ready.values())
-            if force:
-                others = [*self._records.values(), *self._newer.values()]
-                ready = self._ready
-                chosen += [r for r in others if r.is_dirty and r.session_id not in ready]
-                self._newer.clear()
+            self._is_woken = False
+            chosen = self._book.take_unwritten(force=force)
             if not chosen:
                 return
             anchor = self._anchor
             lines = [record.as_line(anchor) for record in chosen]
             self.file.put(lambda: lines)
             for record in chosen:
-                record.is_dirty = False
-                record.is_final_written = record.verdict is not None
-                self._ready.pop(record.session_id, None)
-                if record.is_settled:
-                    self._forget(record)
+                self._book.note_written(record)
 
     def _write_if_many(self) -> None:
-        if len(self._ready) >= self._threshold:
-            if self._writer.is_sync:
-                self.flush()
-            else:
-                self._writer.wake()
+        if len(self._book.ready) < self._threshold:
+            return
+        if self._writer.is_sync:
+            self.flush()
+        elif not self._is_woken:  # each wake is a system call
+            self._is_woken = True
+            self._writer.wake()
 
     def flush(self, force: bool = False) -> None:
         """Write the lines that are ready, with `force` all; they are on disk at return."""
@@ -324,30 +286,14 @@ class SessionTracer:
         """Write all lines, forget all sessions and count from 0 again."""
         self.flush(force=True)
         with self._lock:
-            for task in self._tasks.values():
-                if not task.is_closed:
-                    mirror.close_task(task)
-            self._begin()
-            self._next_id = 0
+            self._book.close_all()
+            self._begin(0)
 
     def restart_after_fork(self) -> None:
         """Forget what the parent has, and go on with a file of our own.
 
         Numbers go on from the parent's: code that came over may still name one of its sessions.
         """
-        self._begin()
+        self._begin(self._book.next_id)
         folder = os.path.dirname(self.file.path)
         self.file.restart(os.path.join(folder, f"sessions-r{self._rank}-p{os.getpid()}.jsonl"))
-
-
-_KNOWN: Final = frozenset(("accepted", "rejected", "failed", "dropped"))
-
-
-def _verdict(payload: dict[str, Any], *, of_task: bool) -> Verdict:
-    given = dict(payload)
-    status, reason = given.pop("status", None), given.pop("reason", None)
-    if status is not None:
-        status = str(getattr(status, "value", status))
-    if reason is not None:
-        reason = str(getattr(reason, "value", reason))
-    return Verdict(status, reason, time.perf_counter_ns(), of_task, given)

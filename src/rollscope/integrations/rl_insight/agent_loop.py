@@ -11,8 +11,9 @@ from typing import Any, Final
 from rollscope.instrument.guard import guarded, tell_once
 from rollscope.instrument.sanitise import plain_number
 from rollscope.integrations.rl_insight import state
-from rollscope.integrations.rl_insight.sessions import Handle, whole
+from rollscope.integrations.rl_insight.sessions import Handle
 from rollscope.integrations.rl_insight.state import GAUGE
+from rollscope.integrations.wholes import whole
 
 __all__ = ["AgentLoopSession", "agent_loop_lane_id", "agent_loop_session"]
 

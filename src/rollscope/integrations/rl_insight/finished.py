@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final
 
+from rollscope.instrument.pastends import end_at
 from rollscope.instrument.sanitise import plain_number
-from rollscope.model.kinds import STATUS_CODES, Status
 from rollscope.model.scope import Scope
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["record_finished"]
 
-_OK: Final = STATUS_CODES[Status.OK]
 _TOLD: Final = range(2**62)
 """Times by the monotonic clock that a record can hold: none before the machine was started."""
 
@@ -53,25 +52,10 @@ def record_finished(
         if parent is not None:
             recorder.current.set(parent)
         span.__enter__()
-        recorder.buffers.open.pop(span.id, None)
         span.start_ns = start - ahead_ns
         if place is not None:
             step, key, group, sample = place
             span.scope = Scope(span.scope.trace_id, step, key, group, None, sample)
-        fields = getattr(span, "fields", None)
-        recorder.buffers.rows.extend(
-            (
-                span.what,
-                span.name,
-                span.scope,
-                span.id,
-                span.parent_id,
-                span.start_ns,
-                end - ahead_ns,
-                _OK,
-                span.attrs,
-                fields or None,
-            )
-        )
+        end_at(recorder, span, end - ahead_ns)
 
     copy_context().run(write)  # so that it is current for nobody

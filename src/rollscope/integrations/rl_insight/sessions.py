@@ -12,28 +12,21 @@ from collections import OrderedDict
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final
 
+from rollscope.importing.statuses import read_status
 from rollscope.instrument.spans import Session, Span
+from rollscope.integrations.wholes import whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rollscope.instrument.recorder import Recorder
 
-__all__ = ["Handle", "Sessions", "is_session_lane", "whole"]
+__all__ = ["Cancelled", "Failed", "Handle", "Sessions", "is_session_lane"]
 
 _LANE: Final = re.compile(r"experiment=.*/sample=.*/session=.*/traj=.*", re.DOTALL)
 _MOST_RECENT: Final = 1_000
 """Sessions that are over and may still be told of: a turn may be reported late."""
 _ERROR: Final = {"failed": "failed", "timeout": "timeout", "cancelled": "cancelled"}
-_OUTCOMES: Final = {
-    **dict.fromkeys(("accepted", "effective", "archived"), "accepted"),
-    **dict.fromkeys(("rejected", "filtered", "empty"), "rejected"),
-    **dict.fromkeys(("failed", "failure", "error", "exception"), "failed"),
-    **dict.fromkeys(("capacity_exhausted", "skipped"), "failed"),
-    **dict.fromkeys(("timeout", "timed_out"), "timeout"),
-    **dict.fromkeys(("dropped", "expired", "stale"), "dropped"),
-    **dict.fromkeys(("cancelled", "aborted"), "cancelled"),
-}
 
 
 class Failed(Exception):
@@ -47,16 +40,6 @@ class Cancelled(Failed):
 def is_session_lane(lane: object) -> bool:
     """Say whether a lane is that of a session rather than one of states."""
     return isinstance(lane, str) and _LANE.fullmatch(lane) is not None
-
-
-def whole(value: object) -> int | None:
-    """Read a whole number, given as such or as text."""
-    if isinstance(value, bool) or value is None:
-        return None
-    try:
-        return int(str(value))
-    except ValueError:
-        return None
 
 
 class Handle:
@@ -113,7 +96,7 @@ class Sessions:
             if handle.is_over:
                 return False
             handle.is_over = True
-            outcome = _OUTCOMES.get(status.strip().lower())
+            outcome = read_status(status, has_end=True).outcome
             session = handle.session
             session.set(source_status=status, **facts)
             if outcome is not None:

@@ -101,10 +101,13 @@ def _change_files(config: MonitorConfig, bound: Mapping[str, Any]) -> None:
         return
     from rollscope.stack.updating import update_prometheus_config as update
 
-    update(
-        addresses,
-        bound["job_name"] or TRAINER_JOB,
-        mode="ray" if _MODES[asked] == "ray" else "http",
-        config_file=config.config_file,
-        prometheus_url=f"http://127.0.0.1:{config.prometheus_port}",
-    )
+    try:
+        update(
+            addresses,
+            bound["job_name"] or TRAINER_JOB,
+            mode="ray" if _MODES[asked] == "ray" else "http",
+            config_file=config.config_file,
+            prometheus_url=f"http://127.0.0.1:{config.prometheus_port}",
+        )
+    except ValueError as error:
+        tell("Prometheus is not told of %s: %s", addresses[0], error)

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from rollscope.instrument.guard import guarded
+from rollscope.instrument.sanitise import clean_text
 from rollscope.instrument.spans import NOOP, Span
 from rollscope.instrument.tracer import decorate
 from rollscope.integrations.rl_insight import state
 from rollscope.integrations.rl_insight.finished import record_finished
-from rollscope.integrations.rl_insight.sessions import is_session_lane, whole
+from rollscope.integrations.rl_insight.sessions import is_session_lane
+from rollscope.integrations.wholes import whole
 
 __all__ = ["trace_op", "trace_span", "trace_state"]
 
@@ -23,6 +25,7 @@ _SOURCE: Final = "monitor.trace_source"
 _RESERVED: Final = (_SEGMENT, "state_name", "state_lane_id")
 _CONTENT: Final = ("content", "reasoning", "tool_args")
 """What is said to and by models: kept with payloads only."""
+_LANE_BYTES: Final = 512
 _TOKENS: Final = {"prompt_tokens": "tokens_in", "completion_tokens": "tokens_out"}
 
 
@@ -42,8 +45,11 @@ def trace_state(state_name: str, state_lane_id: object = None, **labels: Any) ->
         return NOOP
     labels.pop(_SEGMENT, None)
     labels.update(active.labels)
-    lane = os.getpid() if state_lane_id is None else state_lane_id
-    return recorder.types.new_state(state_name, str(lane), labels)
+    if type(state_lane_id) is str:
+        lane = state_lane_id
+    else:
+        lane = str(os.getpid()) if state_lane_id is None else clean_text(state_lane_id, _LANE_BYTES)
+    return recorder.types.new_state(state_name, lane, labels)
 
 
 def trace_op(

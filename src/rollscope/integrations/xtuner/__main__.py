@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from rollscope.errors import CommandError, RollscopeError
 
 if TYPE_CHECKING:
+    from rollscope.importing.accounts import Report
     from rollscope.store.embedded import RunStore
 
 __all__ = ["main"]
@@ -79,7 +80,7 @@ def _place(args: Namespace) -> Path:
 @contextmanager
 def _run_of(place: Path, wanted: str | None = None) -> Iterator[Path]:
     """Find the run that Rollscope has written there, or make one of the files, for a while."""
-    from rollscope.integrations.xtuner.reading import read_files
+    from rollscope.importing.running import import_run
     from rollscope.store.run import list_runs
 
     names = list_runs(place) if place.is_dir() else []
@@ -89,13 +90,19 @@ def _run_of(place: Path, wanted: str | None = None) -> Iterator[Path]:
         yield _chosen(place, wanted)
     else:
         with tempfile.TemporaryDirectory(prefix="rollscope-xtuner-") as folder:
-            report = read_files(place, Path(folder))
-            if not report.spans:
+            run = Path(folder, wanted or "imported")
+            report = import_run([place], run)
+            if not any(file.imported for file in report.files):
                 raise CommandError(f"no traces of XTuner are at {place}", 1)
-            if report.bad:
-                shown = ", ".join(report.bad[:5])
-                print(f"{len(report.bad)} bad lines: {shown}", file=sys.stderr)  # noqa: T201
-            yield _chosen(Path(folder), wanted)
+            _tell_left_out(report)
+            yield run
+
+
+def _tell_left_out(report: Report) -> None:
+    for file in report.files:
+        for why, left in file.set_aside.items():
+            lines = ", ".join(map(str, left.lines))
+            print(f"{file.path}: {left.count} left out, {why}: line {lines}", file=sys.stderr)  # noqa: T201
 
 
 def _chosen(folder: Path, wanted: str | None) -> Path:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from rollscope.integrations.xtuner.api import inject_trace_context
-from rollscope.integrations.xtuner.regions import Region
+from rollscope.integrations.xtuner.calls import inject_trace_context
+from rollscope.integrations.xtuner.rolloutregions import RolloutRegion
 from rollscope.integrations.xtuner.runtime import TraceRuntime, active
 from rollscope.integrations.xtuner.states import (
     CARRIER_FIELD,
@@ -106,7 +106,7 @@ def _region_of(
     target: object,
     owner: object,
     ask: Callable[[Any, Any], Mapping[str, Any]] | None,
-) -> Region:
+) -> RolloutRegion:
     strict = runtime.options.strict
     attributes: Mapping[str, Any] = {}
     if ask is not None:
@@ -117,11 +117,11 @@ def _region_of(
     cleaned.setdefault("xtuner.stage", span_name)
     carrier = extract_rollout_trace_parent_carrier(target) if is_state(target) else None
     name = clean_name(span_name, strict=strict)
-    return Region(runtime, name, cleaned, target=target, carrier=carrier)
+    return RolloutRegion(runtime, name, cleaned, target, carrier=carrier)
 
 
 @contextmanager
-def _chain(target: object, region: Region) -> Iterator[bool]:
+def _chain(target: object, region: RolloutRegion) -> Iterator[bool]:
     """Keep the names of the spans around in the state while they are open."""
     extra = extra_fields_of(target)
     if extra is None:
@@ -139,7 +139,7 @@ def _chain(target: object, region: Region) -> Iterator[bool]:
             extra[CHAIN_FIELD] = before
 
 
-def _finish(region: Region, target: object, result: object, *, is_first: bool) -> None:
+def _finish(region: RolloutRegion, target: object, result: object, *, is_first: bool) -> None:
     ended = result if is_state(result) else target
     if is_state(ended):
         region.set(clean_attributes(final_attributes(ended), strict=False))

@@ -1,30 +1,21 @@
-"""The runtime: whether anything is traced in this process, where to, and what children get."""
+"""Whether anything is traced in this process: configuring, closing, and what children get."""
 
 from __future__ import annotations
 
 import os
 import threading
-import time
-from collections import OrderedDict, deque
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rollscope.instrument import default as tracing
 from rollscope.instrument.guard import guarded
 from rollscope.integrations.xtuner.config import Options, options_from_environment, read_options
-from rollscope.integrations.xtuner.otlpfile import EndedSpan, OtlpFile
-from rollscope.integrations.xtuner.producerfile import ProducerFile, TraceEvent
-from rollscope.integrations.xtuner.regions import event_of, path_header
-from rollscope.integrations.xtuner.sessions import Sessions
-from rollscope.integrations.xtuner.states import members_of
-from rollscope.integrations.xtuner.writing import ClassicWriter
+from rollscope.integrations.xtuner.traceruntime import TraceRuntime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from rollscope.instrument.recorder import Recorder
     from rollscope.instrument.tracer import Tracer
 
 __all__ = [
@@ -41,164 +32,15 @@ __all__ = [
     "use_trace_recorder",
 ]
 
-_CLOSE_S: Final = 5.0
 _SHARED: Final = ("ROLLSCOPE_RUN", "ROLLSCOPE_DIR", "ROLLSCOPE_SINK", "ROLLSCOPE_TOKEN")
+_PASSED_ON: Final = (
+    "OTEL_TRACES_EXPORTER",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+)
+"""For other senders of spans in a child on another node; we send none that way."""
 _UNDECIDED: Final = object()
-
-
-class TraceRuntime:
-    """What `configure_trace` gives: the runtime of one design and the recorder of the other."""
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
-        self.enabled = options.enabled
-        self.mode = _mode(options)
-        self.run_id = options.run_id if options.enabled else ""
-        self.service_name = options.service_name
-        self.trace_viewer_url: str | None = None
-        self.trace_viewer_port: int | None = None
-        self.sessions = Sessions()
-        self.tracer: Tracer = tracing._tracer
-        self.wants_spans = self.wants_events = False
-        self._is_own = False
-        self._others: list[Any] = []
-        self._memory: OrderedDict[str, deque[TraceEvent]] = OrderedDict()
-        self._held = 0
-        self._writer: ClassicWriter | None = None
-
-    @property
-    def recorder(self) -> Recorder | None:
-        """What records in this process; None if nothing does."""
-        return self.tracer._recorder
-
-    @property
-    def run_dir(self) -> Path:
-        """Where the run is."""
-        if not self.enabled:
-            return Path()
-        return Path(self.tracer.settings.dir).absolute() / self.tracer.run
-
-    @property
-    def trace_jsonl_path(self) -> Path:
-        """Where OTLP lines go, if they are written."""
-        if not self.enabled:
-            return Path()
-        return self.options.jsonl_path or self.run_dir / "traces" / "traces.jsonl"
-
-    @property
-    def events(self) -> list[TraceEvent]:
-        """The events that are kept in memory, where they go into no file."""
-        return [event for each in self._memory.values() for event in each]
-
-    @property
-    def dropped(self) -> int:
-        """How many records found no room on their way into the file of old."""
-        return 0 if self._writer is None else self._writer.dropped
-
-    def start(self) -> None:
-        """Begin to record."""
-        options = self.options
-        self._is_own = not tracing.enabled()
-        if self._is_own:
-            self.tracer = tracing.init(
-                run=os.environ.get("ROLLSCOPE_RUN") or options.run_id,
-                dir=os.environ.get("ROLLSCOPE_DIR") or options.output_dir,
-                sink=options.sink,
-                tags={"service": options.service_name},
-                viewer=False,
-            )
-        self._start_file()
-        if options.viewer and not options.is_inherited and self.recorder is not None:
-            from rollscope.integrations.xtuner.viewing import start_viewer
-
-            with guarded("starting the viewer"):
-                start_viewer(self)
-
-    def _start_file(self) -> None:
-        options = self.options
-        if self.recorder is None:
-            return
-        self.wants_spans = options.classic == "otlp"
-        self.wants_events = options.classic == "producer"
-        if self.wants_spans:
-            file = OtlpFile(self.trace_jsonl_path, options.service_name, self.run_id)
-            self._writer = ClassicWriter(file, self.sessions.restart_after_fork)
-        elif self.wants_events and options.output_dir is not None:
-            shards = ProducerFile(options.output_dir)
-            self._writer = ClassicWriter(shards, self.sessions.restart_after_fork)
-
-    def record(self, event: TraceEvent) -> None:
-        """Keep an event of the producer trace."""
-        for other in self._others:
-            with guarded("telling a recorder"):
-                other.record(event)
-        if self.options.classic != "producer":
-            return
-        if self._writer is not None:
-            self._writer.add(event)
-        else:
-            self._remember(event)
-
-    def record_many(self, events: Iterable[TraceEvent]) -> None:
-        """Keep several."""
-        for event in events:
-            self.record(event)
-
-    def mark(self, target: object, stage: str, **fields: Any) -> None:
-        """Keep an event of a stage for each rollout of a state, or of a list of them."""
-        at_s = time.time()
-        for member in members_of(target):
-            self.record(event_of(member, stage, at_s, None, member.error_msg, fields))
-
-    def mark_many(self, targets: Iterable[object], stage: str, **fields: Any) -> None:
-        """Do as `mark` for several."""
-        for target in targets:
-            self.mark(target, stage, **fields)
-
-    def write_span(self, span: EndedSpan) -> None:
-        """Write a span into the file of OTLP lines."""
-        if self._writer is not None:
-            self._writer.add(span)
-
-    def inject(self, carrier: dict[str, str], path: tuple[str, ...]) -> dict[str, str]:
-        """Write the context, and the names of the spans around, into a carrier."""
-        self.tracer.inject(carrier)
-        if path:
-            held = [carrier["baggage"]] if carrier.get("baggage") else []
-            carrier["baggage"] = ",".join([*held, path_header(path)])
-        return carrier
-
-    def flush(self, timeout_s: float = _CLOSE_S) -> bool:
-        """Wait until everything is written."""
-        until = time.monotonic() + timeout_s
-        is_done = self._writer is None or self._writer.flush(timeout_s)
-        return self.tracer.flush(max(0.0, until - time.monotonic())) and is_done
-
-    def close(self, timeout_s: float = _CLOSE_S) -> None:
-        """End every session, write everything and stop."""
-        until = time.monotonic() + timeout_s
-        with guarded("closing the sessions of XTuner"):
-            self.sessions.close()
-        if self._writer is not None:
-            self._writer.shutdown(timeout_s)
-        if self._is_own and tracing._tracer is self.tracer:
-            tracing.shutdown(max(0.1, until - time.monotonic()))
-
-    def _remember(self, event: TraceEvent) -> None:
-        kept = self._memory.get(event.trace_id)
-        if kept is None:
-            kept = self._memory[event.trace_id] = deque(maxlen=self.options.max_events_per_trace)
-        self._held += len(kept) != kept.maxlen
-        kept.append(event)
-        while self._held > self.options.max_events and len(self._memory) > 1:
-            self._held -= len(self._memory.popitem(last=False)[1])
-
-
-def _mode(options: Options) -> str:
-    if not options.enabled:
-        return "disabled"
-    return "inherited" if options.is_inherited else "driver"
-
 
 _active: Any = _UNDECIDED
 _lock = threading.RLock()
@@ -307,6 +149,7 @@ def get_trace_env_vars() -> dict[str, str]:
         "XTUNER_OTEL_JSONL_PATH": str(runtime.trace_jsonl_path),
         "XTUNER_TRACE_ENABLE_ROLLOUT": "1" if options.traces_rollouts else "0",
         "OTEL_SERVICE_NAME": runtime.service_name,
+        **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
     }
 
 

@@ -11,11 +11,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from contextvars import Context, copy_context
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
+from rollscope.instrument import default
+from rollscope.instrument.pastends import end_at
 from rollscope.instrument.spans import NOOP
-from rollscope.integrations.xtuner.stages import is_final, verdict_of
-from rollscope.integrations.xtuner.states import reward_of
+from rollscope.integrations.xtuner.stages import is_final
+from rollscope.integrations.xtuner.verdicts import tell_verdict
 
 if TYPE_CHECKING:
     from rollscope.instrument.recorder import Recorder
@@ -29,6 +32,10 @@ _MOST_ENDED: Final = 4096
 _MOST_RESTING: Final = 10_000
 _ONLY_CHOSEN: Final = frozenset({"xtuner.producer.sample_group"})
 """Spans that come before the work of a rollout and do not end its session."""
+_UNDER_WAY: Final = frozenset(
+    ("init", "pending", "queued", "scheduled", "started", "running", "open")
+)
+"""Statuses of a rollout that waits for what comes next while no span of it is open."""
 
 
 class _Task:
@@ -52,6 +59,10 @@ class Seat:
         self.attempt = 0
         self.users = 0
         self.is_over = False
+        self.carrier: dict[str, str] | None = None
+        """Headers that a span of it is carried by, once one was asked for."""
+        self.rested_ns: int | None = None
+        """When its last span was left, while more of it is to come."""
         self.around: list[Span] = []
         """Spans over several rollouts, this one among them, that are open; the innermost last."""
 
@@ -91,6 +102,7 @@ class Sessions:
                 seat = self._begin(recorder, member, task_key)
                 self._open[key] = seat
             seat.users += 1
+            seat.rested_ns = None
             return seat
 
     def leave(
@@ -106,11 +118,11 @@ class Sessions:
         """
         with self._lock:
             seat.users -= 1
-            _judge(seat, member)
+            tell_verdict(seat.session, member)
             if seat.users or seat.is_over:
                 return
-            is_final_now = member is not None and is_final(member.status)
-            if name in _ONLY_CHOSEN and not is_final_now and error is None:
+            if error is None and _goes_on(name, member):
+                seat.rested_ns = perf_counter_ns()
                 self._resting[seat.key] = seat
                 if len(self._resting) > _MOST_RESTING:
                     self._end(self._resting.popitem(last=False)[1], None)
@@ -210,11 +222,16 @@ class Sessions:
             self._samples.popitem(last=False)
         return number
 
+    def _end_in_the_past(self, seat: Seat, end_ns: int) -> bool:
+        recorder = default._tracer._recorder
+        return recorder is not None and end_at(recorder, seat.session, end_ns)
+
     def _end(self, seat: Seat, error: BaseException | None) -> None:
         seat.is_over = True
         self._open.pop(seat.key, None)
         self._ids.discard(seat.session.id)
-        seat.context.run(seat.session.__exit__, _type(error), error, None)
+        if seat.rested_ns is None or not self._end_in_the_past(seat, seat.rested_ns):
+            seat.context.run(seat.session.__exit__, _type(error), error, None)
         seat.context = Context()  # what the program has in it may be large
         self._ended[seat.key] = seat
         if len(self._ended) > _MOST_ENDED:
@@ -230,39 +247,13 @@ class Sessions:
             task.context.run(task.span.__exit__, None, None, None)
 
 
+def _goes_on(name: str, member: Member | None) -> bool:
+    """Say whether more of a rollout is to come when its last span is left."""
+    status = None if member is None else member.status
+    if status is not None and status.lower() in _UNDER_WAY:
+        return True
+    return name in _ONLY_CHOSEN and not is_final(status)
+
+
 def _type(error: BaseException | None) -> type[BaseException] | None:
     return None if error is None else type(error)
-
-
-def _judge(seat: Seat, member: Member | None) -> None:
-    """Tell the session what its rollout has come to."""
-    session = seat.session
-    if member is None or session is NOOP:
-        return
-    facts: dict[str, Any] = {}
-    score, passed = reward_of(member.state)
-    if score is not None:
-        facts["reward"] = score
-    if passed is not None:
-        facts["reward.pass"] = passed
-    if is_final(member.status):
-        facts["source_status"] = member.status
-    if member.error_msg:
-        facts["error.message"] = member.error_msg
-    known = session.attrs
-    news = {name: item for name, item in facts.items() if known.get(name) != item}
-    if not news:
-        return
-    verdict = verdict_of(member.status)
-    if verdict.outcome is None:
-        session.set(**news)
-    else:
-        reason = verdict.reason or _short(member.error_msg)
-        session.finish(verdict.outcome, reason=reason, **news)
-    known.update(news)
-
-
-def _short(text: str | None) -> str | None:
-    """Give the head of a message if it is the name of an error."""
-    head = (text or "").partition(":")[0].strip()
-    return head if head.isidentifier() else None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from rollscope.importing.statuses import read_status
+from rollscope.model.kinds import STATUS_CODES, Status
+
 __all__ = ["Verdict", "is_final", "phase_of", "plain_attributes", "verdict_of"]
 
 _PHASES: Final = {
@@ -16,6 +19,7 @@ _PHASES: Final = {
     "xtuner.judger.judge": "reward",
 }
 _STAGES: Final = ("xtuner.stage", "stage", "stage.name")
+_STAGE_KEYS: Final = frozenset(_STAGES)
 _NAMES: Final = {
     "xtuner.task_name": "family",
     "xtuner.session_id": "engine.session_id",
@@ -27,6 +31,8 @@ _NAMES: Final = {
 }
 """Attributes that Rollscope knows by another name; its own receiver of OTLP renames them alike."""
 
+_KNOWN: Final = frozenset(_NAMES)
+
 
 class Verdict(NamedTuple):
     """What a status says of a session that has ended."""
@@ -36,32 +42,12 @@ class Verdict(NamedTuple):
     reason: str | None
 
 
-_VERDICTS: Final = {
-    "completed": Verdict(None, None),
-    "success": Verdict(None, None),
-    "ok": Verdict(None, None),
-    "finished": Verdict(None, None),
-    "done": Verdict(None, None),
-    "accepted": Verdict("accepted", None),
-    "effective": Verdict("accepted", None),
-    "archived": Verdict("accepted", None),
-    "rejected": Verdict("rejected", None),
-    "filtered": Verdict("rejected", "filtered"),
-    "empty": Verdict("rejected", "empty"),
-    "failed": Verdict("failed", None),
-    "failure": Verdict("failed", None),
-    "error": Verdict("failed", None),
-    "exception": Verdict("failed", "exception"),
-    "capacity_exhausted": Verdict("failed", "capacity_exhausted"),
-    "skipped": Verdict("failed", "skipped"),
-    "timeout": Verdict("timeout", None),
-    "timed_out": Verdict("timeout", None),
-    "dropped": Verdict("dropped", None),
-    "expired": Verdict("dropped", "expired"),
-    "stale": Verdict("dropped", "stale"),
-    "cancelled": Verdict("cancelled", None),
-    "aborted": Verdict("cancelled", "aborted"),
-}
+_OPEN: Final = STATUS_CODES[Status.OPEN]
+_PLAIN: Final = frozenset(
+    ("accepted", "effective", "archived", "rejected", "failed", "failure", "error", "timeout",
+     "timed_out", "dropped", "cancelled")
+)  # fmt: skip
+"""Words that say no more than the outcome; others are a reason too."""
 
 
 def phase_of(name: str, attributes: dict[str, Any]) -> str | None:
@@ -69,6 +55,8 @@ def phase_of(name: str, attributes: dict[str, Any]) -> str | None:
     known = _PHASES.get(name)
     if known is not None:
         return known
+    if _STAGE_KEYS.isdisjoint(attributes):
+        return None
     for key in _STAGES:
         stage = attributes.get(key)
         if isinstance(stage, str) and stage:
@@ -79,14 +67,21 @@ def phase_of(name: str, attributes: dict[str, Any]) -> str | None:
 
 def is_final(status: str | None) -> bool:
     """Say whether a status is one that ends a rollout."""
-    return status is not None and status.lower() in _VERDICTS
+    told = read_status(status, has_end=False)
+    return status is not None and told.is_known and told.status != _OPEN
 
 
 def verdict_of(status: str | None) -> Verdict:
     """Say what a status means; unknown ones say nothing."""
-    return _VERDICTS.get((status or "").lower(), Verdict(None, None))
+    outcome = read_status(status, has_end=True).outcome
+    if outcome is None or status is None:
+        return Verdict(None, None)
+    word = status.strip().lower()
+    return Verdict(str(outcome), None if word in _PLAIN else word)
 
 
 def plain_attributes(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Give attributes under the names that Rollscope knows them by."""
+    """Give a copy of attributes, under the names that Rollscope knows them by."""
+    if _KNOWN.isdisjoint(attributes):
+        return attributes.copy()
     return {_NAMES.get(key, key): item for key, item in attributes.items()}

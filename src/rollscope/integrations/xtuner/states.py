@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rollscope.integrations.wholes import whole
+
 __all__ = [
     "CARRIER_FIELD",
     "CHAIN_FIELD",
@@ -135,9 +137,9 @@ def _member(state: object) -> Member:
     extra = extra_fields_of(state) or {}
     task_name = getattr(state, "task_name", None) or extra.get("task_name")
     uid = _first(state, "uid", "rollout_id")
-    steps = [_whole(extra.get(f"_trace_{name}")) for name in _STEPS[:3]]
+    steps = [whole(extra.get(f"_trace_{name}")) for name in _STEPS[:3]]
     if steps[2] is None:
-        steps[2] = _whole(_future_step(extra))
+        steps[2] = whole(_future_step(extra))
     batch = extra.get("_trace_produce_batch_id")
     error = getattr(state, "error_msg", None)
     return Member(
@@ -167,17 +169,6 @@ def _first(state: object, *names: str) -> Any:  # noqa: ANN401  (an id of any ty
 def _future_step(extra: dict[str, Any]) -> Any:  # noqa: ANN401  (a number, or text)
     found = extra.get("producer_future_step")
     return extra.get("_trace_producer_future_step") if found is None else found
-
-
-def _whole(value: object) -> int | None:
-    """Read a step, which may be text or a float that is whole."""
-    if isinstance(value, bool) or value is None:
-        return None
-    try:
-        number = int(value)  # type: ignore[call-overload]  # what cannot be read raises
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return int(number)
 
 
 def _length(value: Any) -> int | None:  # noqa: ANN401  (a list, or a tensor)

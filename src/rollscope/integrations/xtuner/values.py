@@ -13,8 +13,9 @@ from rollscope.instrument.guard import tell_once
 
 __all__ = ["clean_attributes", "clean_name"]
 
-_INT64: Final = range(-(2**63), 2**63)
-_SCALARS: Final = (str, bool, float)
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**63 - 1
+_SCALARS: Final = frozenset((str, bool, float))
 
 
 def clean_name(name: object, *, strict: bool) -> str:
@@ -24,8 +25,10 @@ def clean_name(name: object, *, strict: bool) -> str:
         TypeError: It is no text, and `strict` is set.
         ValueError: It is empty, and `strict` is set.
     """
+    if type(name) is str and (stripped := name.strip()):
+        return stripped
     if isinstance(name, str) and name.strip():
-        return name.strip()
+        return str.__str__(name).strip()
     if strict:
         if not isinstance(name, str):
             raise TypeError(f"a name of a trace must be text, not {type(name).__name__}")
@@ -41,8 +44,10 @@ def clean_attributes(attributes: object, *, strict: bool) -> dict[str, Any]:
         TypeError: They are no mapping or a key is no text, and `strict` is set.
         ValueError: A key is empty, and `strict` is set.
     """
-    if attributes is None:
+    if not attributes:
         return {}
+    if type(attributes) is dict and _is_clean(attributes):
+        return attributes.copy()
     if not isinstance(attributes, Mapping):
         if strict:
             raise TypeError(f"attributes must be a mapping, not {type(attributes).__name__}")
@@ -53,6 +58,17 @@ def clean_attributes(attributes: object, *, strict: bool) -> dict[str, Any]:
         for key, value in attributes.items()
         if value is not None
     }
+
+
+def _is_clean(attributes: dict[Any, Any]) -> bool:
+    """Say whether a copy is all that is needed, as it nearly always is."""
+    for key, value in attributes.items():
+        if type(key) is not str or not key or key.strip() is not key:
+            return False
+        kind = type(value)
+        if kind not in _SCALARS and not (kind is int and _LEAST <= value <= _MOST):
+            return False
+    return True
 
 
 def _clean(value: Any) -> Any:  # noqa: ANN401  (anything at all)
@@ -69,9 +85,16 @@ def _clean_scalar(value: Any) -> str | bool | int | float:  # noqa: ANN401
         return value  # type: ignore[no-any-return]  # it is one of three
     if isinstance(value, int):
         number = int(value)
-        return number if number in _INT64 else str(number)
+        return number if _LEAST <= number <= _MOST else _digits(number)
     if isinstance(value, float):
         return float(value)
     if isinstance(value, str):
         return str.__str__(value)
     return f"<{kind.__name__}>"
+
+
+def _digits(number: int) -> str:
+    try:
+        return str(number)
+    except ValueError:  # Python refuses to write out thousands of digits
+        return "<int>"

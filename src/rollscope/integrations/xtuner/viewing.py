@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rollscope.instrument.viewer import start_viewer as start_process
 
 if TYPE_CHECKING:
-    from rollscope.integrations.xtuner.runtime import TraceRuntime
+    from rollscope.integrations.xtuner.traceruntime import TraceRuntime
 
 __all__ = ["start_viewer"]
 

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from rollscope.instrument.guard import guarded, tell_once
+from rollscope.instrument.guard import guarded, pass_over, tell_once
 from rollscope.instrument.lifecycle import leave_alone, watch_along
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ class ClassicWriter:
         waiting, self._is_busy = self._waiting, True
         piece = [waiting.popleft() for _ in range(min(len(waiting), _AT_ONCE))]
         try:
-            with guarded("writing XTuner's file"):
-                self._try(piece)
+            self._try(piece)
         finally:
             self._is_busy = False
         return not self._is_stuck
@@ -124,3 +123,10 @@ class ClassicWriter:
             self._waiting.extendleft(reversed(piece))
             self._is_stuck = True
             tell_once("xtuner:file", "Rollscope cannot write XTuner's file: %s", error)
+        except Exception as error:  # a record that cannot be encoded must not cost the others
+            if len(piece) == 1:
+                self.dropped += 1
+                pass_over("writing XTuner's file", error)
+                return
+            for record in piece:
+                self._try([record])

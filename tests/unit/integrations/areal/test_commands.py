@@ -41,7 +41,7 @@ def test_overlapping_events_of_one_thread_go_to_tracks_of_their_own(tmp_path: Pa
     (tmp_path / "t.jsonl").write_text("\n".join(lines) + '\n{"name": "torn')
     events = convert_jsonl_to_chrome_trace(tmp_path)["traceEvents"]
     tracks = [event["tid"] for event in events if event["ph"] == "X"]
-    assert tracks == [1, 1, 2, 1]
+    assert tracks == [1, 1, 2, 2]
 
 
 def test_clocks_that_are_anchored_meet(tmp_path: Path) -> None:

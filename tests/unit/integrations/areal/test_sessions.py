@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+import rollscope as rs
 from rollscope.integrations import areal
+from rollscope.model.kinds import Kind, Outcome
 from rollscope.testing import capture
 from tests.unit.integrations.areal.classic import Config, SessionConfig, sessions
 
@@ -218,10 +220,10 @@ def test_finished_sessions_and_tasks_are_forgotten(tmp_path: Path) -> None:
         tracer.register_session(task)
         finish(task)
     tracer.flush()
-    assert not tracer._records
-    assert not tracer._tasks
-    assert not tracer._ready
-    assert len(tracer._closed) <= 4096
+    assert not tracer._book.records
+    assert not tracer._book.tasks
+    assert not tracer._book.ready
+    assert len(tracer._book._closed) <= 4096
     assert len(sessions(tmp_path)) == 5000
 
 
@@ -279,3 +281,65 @@ def test_a_bad_threshold_is_told_and_read_as_one(
     areal.register_session(1)
     finish(1)
     assert len(sessions(tmp_path)) == 1
+
+
+def test_facts_may_have_the_name_of_any_argument(tmp_path: Path) -> None:
+    with capture() as recorded:
+        begin(tmp_path)
+        areal.register_session(3)
+        odd = {"method": "m", "event": "e", "self": "s", "rank": 9, "session_id": "mine"}
+        areal.trace_session_event("mark_generate_start", 0, None, **odd)
+        areal.trace_session_event(method="mark_generate_end", session_id=0)
+        tracer = areal.get_session_tracer()
+        assert tracer is not None
+        tracer.record_event(0, "reward_start", event="e", session_id="mine")
+        tracer.record_event(session_id=0, event="reward_end")
+        with pytest.raises(TypeError, match="takes method"):
+            areal.trace_session_event()
+        finish(3)
+        areal.reset()
+    phases = {span.name: span.attrs for span in recorded.spans() if span.name != "session"}
+    assert phases["generate"] == odd
+    assert phases["reward"] == {"event": "e", "session_id": "mine"}
+    (line,) = sessions(tmp_path)
+    assert {name: len(parts) for name, parts in line["phases"].items()} == {
+        "generate": 1,
+        "reward": 1,
+    }
+
+
+def test_inside_of_a_session_of_the_program_no_other_is_opened(tmp_path: Path) -> None:
+    with capture() as recorded:
+        begin(tmp_path)
+        with rs.task("mine"), rs.session(sample=4):
+            areal.register_task(7)
+            areal.set_session_id(areal.register_session(7))
+            with areal.trace_session_phase("generate"):
+                pass
+            tracer = areal.get_session_tracer()
+            assert tracer is not None
+            tracer.increment_counter(0, "turns", 3)
+            finish(7, "rejected", reason="rejected")
+        areal.reset()
+    kinds = [span.kind for span in recorded.spans()]
+    assert (kinds.count(Kind.SESSION), kinds.count(Kind.TASK)) == (1, 1)
+    (own,) = [span for span in recorded.spans() if span.kind is Kind.SESSION]
+    assert own.sample == 4
+    assert (own.outcome, own.reason, own.attrs["turns"]) == (Outcome.REJECTED, "filtered", 3)
+    (phase,) = [span for span in recorded.spans() if span.kind is Kind.PHASE]
+    assert phase.session_id == own.span_id
+    (line,) = sessions(tmp_path)
+    assert (line["task_id"], line["status"], line["counters"]) == (7, "rejected", {"turns": 3})
+
+
+def test_a_task_begins_when_it_was_registered(tmp_path: Path) -> None:
+    with capture() as recorded:
+        begin(tmp_path)
+        areal.register_task(1)
+        with rs.span("queued"):
+            pass
+        areal.register_session(1)
+        finish(1)
+        areal.reset()
+    spans = {span.name: span for span in recorded.spans()}
+    assert spans["task"].start_ns <= spans["queued"].start_ns < spans["session"].start_ns

@@ -40,6 +40,8 @@ def test_what_makes_no_sense_is_told_or_raised(
         rl_insight.update_prometheus_config(["a:1"], nonsense=1)
     rl_insight.update_prometheus_config([])
     rl_insight.update_prometheus_config(["a:1"])
+    rl_insight.update_prometheus_config({}, ["a:1/?query"], reload_mode="local")
+    assert "a:1/?query" in caplog.text
     assert "No addresses" in caplog.text
     assert "No server is named" in caplog.text
     assert not posted

@@ -2,13 +2,17 @@
 
 import asyncio
 import copy
+import json
+import os
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rollscope as rs
 from rollscope.integrations import xtuner
+from rollscope.integrations.xtuner.otlpfile import OtlpFile
 from rollscope.model.kinds import Kind, Outcome, Status
 
 
@@ -231,3 +235,63 @@ async def test_off_means_straight_through(site: Any, new_state: Any) -> None:
     assert xtuner.get_trace_env_vars() == {}
     assert xtuner.merge_trace_runtime_env({"pip": []}) == {"pip": []}
     assert not site.folder.exists()
+
+
+def test_what_a_consumer_does_between_two_items_is_not_the_generators(site: Any) -> None:
+    site.otel()
+
+    @xtuner.trace_function("items")
+    def items() -> Any:
+        with xtuner.trace_span("inside"):
+            yield 1
+        yield 2
+
+    with xtuner.trace_span("consumer"):
+        for _ in items():
+            with xtuner.trace_span("between"):
+                pass
+
+    spans = {span["name"]: span for span in site.spans()}
+    consumer = spans["consumer"]["spanId"]
+    assert spans["items"]["parentSpanId"] == spans["between"]["parentSpanId"] == consumer
+    assert spans["inside"]["parentSpanId"] == spans["items"]["spanId"]
+    path = attributes(spans["between"])["xtuner.span_name_path"]["values"]
+    assert [each["stringValue"] for each in path] == ["consumer", "between"]
+
+
+async def test_asynchronous_generators_take_what_is_sent_and_thrown(site: Any) -> None:
+    site.otel()
+
+    @xtuner.trace_function("echo")
+    async def echo() -> Any:
+        heard = None
+        while True:
+            try:
+                heard = yield heard
+            except KeyError as error:
+                heard = repr(error)
+
+    generator = echo()
+    assert await generator.asend(None) is None
+    assert await generator.asend(5) == 5
+    assert await generator.athrow(KeyError("x")) == "KeyError('x')"
+    await generator.aclose()
+    assert [span["name"] for span in site.spans()] == ["echo"]
+
+
+def test_a_line_that_a_full_disk_cut_off_spoils_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = OtlpFile(tmp_path / "traces.jsonl", "s", "r")
+    span: tuple[Any, ...] = (bytes(15) + b"1", 1, 0, "work", 1, 2, {}, None, None)
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:20]))
+    with pytest.raises(OSError, match="only a part"):
+        file.write([span])
+    monkeypatch.undo()
+    file.write([span])
+    file.close()
+    torn, whole = (tmp_path / "traces.jsonl").read_text().splitlines()
+    assert len(torn) == 20
+    (found,) = json.loads(whole)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    assert (found["name"], found["spanId"]) == ("work", "0000000000000001")

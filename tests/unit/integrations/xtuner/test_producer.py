@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -292,3 +293,75 @@ def test_shards_are_begun_anew_when_one_is_full(tmp_path: Path) -> None:
     assert len(shards) > 1
     lines = [json.loads(line) for each in shards for line in each.read_text().splitlines()]
     assert [line["stage"] for line in lines] == [f"stage{number}" for number in range(8)]
+
+
+def test_spans_one_after_the_other_belong_to_one_session_while_the_rollout_goes_on(
+    site: Any, new_state: Any
+) -> None:
+    site.configure()
+    state = new_state()
+    with xtuner.trace_span(state, "xtuner.rollout_controller.generate"):
+        pass
+    with xtuner.trace_span(state, "xtuner.judger.judge"):
+        state.status = "archived"
+
+    run = site.run()
+    (session,) = run.of_kind(Kind.SESSION)
+    assert session.outcome is Outcome.ACCEPTED
+    assert "attempt" not in session.attrs
+    assert {phase.session_id for phase in run.of_kind(Kind.PHASE)} == {session.span_id}
+    assert [phase.name for phase in run.of_kind(Kind.PHASE)] == ["generate", "reward"]
+
+
+def test_a_rollout_that_never_ends_is_over_with_its_last_span_when_tracing_is(
+    site: Any, new_state: Any
+) -> None:
+    site.configure()
+    with xtuner.trace_span(new_state(), "work"):
+        pass
+    with xtuner.trace_span("later"):
+        pass
+
+    run = site.run()
+    (session,) = run.of_kind(Kind.SESSION)
+    later = next(span for span in run.of_kind(Kind.SPAN) if span.name == "later")
+    assert session.status is Status.OK
+    assert session.outcome is None
+    assert session.end_ns is not None
+    assert session.end_ns <= later.start_ns
+
+
+def test_a_record_that_cannot_be_encoded_costs_only_itself(tmp_path: Path) -> None:
+    from rollscope.integrations.xtuner.producerfile import ProducerFile
+    from rollscope.integrations.xtuner.writing import ClassicWriter
+
+    writer = ClassicWriter(ProducerFile(tmp_path))
+    broken: Any = object()  # no event at all
+    for record in (xtuner.TraceEvent("t", "a", 1.0), broken, xtuner.TraceEvent("t", "b", 2.0)):
+        writer.add(record)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("ROLLSCOPE_RAISE")
+        assert writer.shutdown()
+    assert writer.dropped == 1
+    (file,) = tmp_path.iterdir()
+    stages = [json.loads(line)["stage"] for line in file.read_text().splitlines()]
+    assert stages == ["a", "b"]
+
+
+def test_a_disk_that_takes_half_a_piece_gets_the_whole_of_it_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rollscope.integrations.xtuner.producerfile import ProducerFile
+
+    file = ProducerFile(tmp_path)
+    events = [xtuner.TraceEvent("t", name, 1.0) for name in "abc"]
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[: len(data) // 2]))
+    with pytest.raises(OSError, match="only a part"):
+        file.write(events)
+    monkeypatch.undo()
+    file.write(events)
+    file.close()
+    (shard,) = tmp_path.iterdir()
+    lines = [json.loads(line)["stage"] for line in shard.read_text().splitlines()]
+    assert lines == ["a", "b", "c"]

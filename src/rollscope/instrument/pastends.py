@@ -1,0 +1,37 @@
+"""Ending a span at a moment that has passed, where its end was seen only later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rollscope.instrument.spans import LEFT
+from rollscope.model.kinds import STATUS_CODES, Status
+
+if TYPE_CHECKING:
+    from rollscope.instrument.recorder import Recorder
+    from rollscope.instrument.spans import Span
+
+__all__ = ["end_at"]
+
+_OK: Final = STATUS_CODES[Status.OK]
+
+
+def end_at(recorder: Recorder, span: Span, end_ns: int) -> bool:
+    """Record the end of an open span, and leave what is current so.
+
+    Args:
+        recorder: What records it.
+        span: Was entered, and is nobody's current span.
+        end_ns: When it ended, by the recorder's monotonic clock; its start if that is later.
+
+    Returns:
+        Whether it was open.
+    """
+    if recorder.buffers.open.pop(span.id, None) is None:
+        return False
+    end = max(end_ns, span.start_ns)
+    place = (span.what, span.name, span.scope, span.id, span.parent_id, span.start_ns)
+    fields = getattr(span, "fields", None)
+    recorder.buffers.rows.extend((*place, end, _OK, span.attrs, fields or None))
+    span.parent = LEFT
+    return True
