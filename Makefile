@@ -70,6 +70,7 @@ docs: setup ## Write the generated pages of docs/
 
 bench: $(VENV)/.ready-bench ## Measure everything against its rivals
 	@$(BIN)/python benchmarks/bench_overhead.py
+	@$(BIN)/python benchmarks/bench_integrations.py
 	@$(BIN)/python benchmarks/bench_stacks.py
 	@$(BIN)/python benchmarks/bench_store.py
 	@$(BIN)/python benchmarks/bench_query.py

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rollscope.instrument.asking import StackRequests, ask_path
 from rollscope.instrument.binding import bind_span_types
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from contextvars import ContextVar
 
     from rollscope.config import Settings
+    from rollscope.instrument.binding import SpanTypes
     from rollscope.instrument.clock import Clock
     from rollscope.instrument.ids import IdSource
     from rollscope.instrument.spans import Span
@@ -50,6 +51,10 @@ _OUTBOX_SHARE: Final = 0.75
 class Recorder:
     """Records what one process does."""
 
+    dress: ClassVar[Callable[[SpanTypes], SpanTypes] | None] = None
+    """Makes of what spans are made with what they are to be made with instead, for every recorder;
+    an integration sets it. So those who do not need it pay nothing."""
+
     def __init__(
         self,
         settings: Settings,
@@ -67,13 +72,12 @@ class Recorder:
         self.clock = clock
         if inherited is None:
             self.buffers = Buffers()
-            self.types = bind_span_types(self.buffers, current, ids, clock)
+            self._bare_types = bind_span_types(self.buffers, current, ids, clock)
         else:
             # Spans made before a fork can still be entered, and told about, in the child.
-            self.buffers, self.types = inherited.buffers, inherited.types
-            self.types.renew_ids()
-        self.new_span = self.types.new_span
-        self.new_phase = self.types.new_phase
+            self.buffers, self._bare_types = inherited.buffers, inherited._bare_types
+            self._bare_types.renew_ids()
+        self.wear()
         self.add_call = self.buffers.samples.extend
         """Takes a call of a metric, as `calls` lays them out; indivisible, as that of rows is."""
         wall = WallLine(clock)
@@ -95,6 +99,13 @@ class Recorder:
         self.on_signal: Callable[[bytes], None] | None = None
         """Is told of signals; set while `wake_fd` is, or may be again, where they are written."""
         self._thread = threading.Thread(target=self._write, name="rollscope-writer", daemon=True)
+
+    def wear(self) -> None:
+        """Make spans from now on as `dress` says."""
+        dress = type(self).dress
+        self.types = self._bare_types if dress is None else dress(self._bare_types)
+        self.new_span = self.types.new_span
+        self.new_phase = self.types.new_phase
 
     def start(self) -> None:
         """Start writing."""

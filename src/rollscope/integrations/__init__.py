@@ -1,1 +1,4 @@
-"""Stand-ins for other tracers: their names and shapes, our recorder. None of them is imported."""
+"""Ways into other frameworks: their tracers' names with our recorder, callbacks, wrapped clients.
+
+None of them imports its framework before it is used.
+"""
