@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no
 ifneq ($(MAKECMDGOALS),checks)
 .NOTPARALLEL:
 endif
-.PHONY: help setup test checks demo fmt lint types contracts page web dashboards unit wheel docs bench clean
+.PHONY: help setup test checks demo fmt lint types contracts page web dashboards fuzz unit wheel docs bench clean
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -26,7 +26,7 @@ test: $(VENV)/.ready-web $(VENV)/.ready-programs ## Run every check and test; do
 
 checks: lint types contracts page wheel ## Run every check but the tests
 
-demo: $(VENV)/.ready-server ## Record a small run and show it; does its own set-up
+demo: $(VENV)/.ready-demo ## Train a tiny policy and show it live; does its own set-up
 	@$(BIN)/rollscope demo
 
 fmt: $(VENV)/.ready-web ## Format the code and apply safe lint fixes
@@ -57,6 +57,9 @@ web: $(VENV)/.ready-web ## Build the page into the package
 
 dashboards: setup ## Write the dashboards into the package
 	@$(BIN)/python scripts/write-dashboards
+
+fuzz: setup ## Let the property tests try cases that they have never tried
+	@$(BIN)/python -m pytest -q tests/property --hypothesis-profile=fuzz
 
 unit: setup ## Run the fast tests only
 	@$(PYTEST) $(wildcard tests/unit tests/property)

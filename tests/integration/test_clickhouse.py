@@ -10,15 +10,15 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 import pytest
 
-from rollscope.answers.hotspots import find_hotspots
+from rollscope.answers.hotspots import HotspotGrouping, find_hotspots
 from rollscope.answers.phases import phases
-from rollscope.answers.scope import resolve_scope
+from rollscope.answers.scope import StepScope, resolve_scope
 from rollscope.answers.steps import steps
 from rollscope.answers.stuck import stuck
 from rollscope.cli.main import main
@@ -40,6 +40,7 @@ from rollscope.store.embedded import RunStore
 from rollscope.store.views import VIEWS
 from rollscope.testing import RunShape, generate_run
 from tests.builders import EPOCH, SECOND, dead_header, make_batch, make_columns, make_row, write_log
+from tests.unit.answers.test_hotspots import write_run_of_two_processes
 
 NOW = EPOCH + 3600 * SECOND
 HOSTILE = 'it\'s \\ "x" \t\n {run:String} $run é🎉 <script>alert(1)</script> -- ; \\N'
@@ -175,6 +176,19 @@ def test_answers_are_the_same_from_both_stores(engine: ChdbTransport, tmp_path: 
         assert phases(shared, scope) == phases(store, scope)
         assert steps(shared, scope) == steps(store, scope)
         assert stuck(shared) == stuck(store)
+
+
+def test_hotspots_across_processes_are_the_same_from_both_stores(
+    engine: ChdbTransport, tmp_path: Path
+) -> None:
+    write_run_of_two_processes(tmp_path / "run")
+
+    with RunStore(tmp_path / "run", now_ns=EPOCH + 60 * SECOND) as store:
+        feed(store, engine, "across")
+        shared = ClickHouseStore(engine, "across")
+        for by in get_args(HotspotGrouping):
+            found = find_hotspots(store, StepScope(), by)
+            assert find_hotspots(shared, StepScope(), by) == found
 
 
 def test_sealed_segments_are_fed_once_each_in_batches(

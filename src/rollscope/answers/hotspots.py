@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from rollscope.analysis.hotspots import Hotspots, PathTotal, hotspots
+from rollscope.analysis.hotspots import SEPARATOR, Hotspots, PathTotal, hotspots
 from rollscope.analysis.ranks import NEEDED_FOR_P95, NEEDED_FOR_P99
 from rollscope.answers.phases import in_scope
 from rollscope.answers.scope import StepScope
@@ -27,6 +27,14 @@ _GROUPS: Final[dict[HotspotGrouping, str]] = {
 _UNLIKE_PARENTS: Final = frozenset[HotspotGrouping]({"tool", "family"})
 """Groupings in which a span may be in another group than its parent, so that what children cover
 has to be found span by span."""
+
+
+_IS_BELOW_ANOTHER: Final = "s.parent_path = '' AND s.kind <> 'session' AND s.parent_id IS NOT NULL"
+"""A process knows no path of a parent that another one has recorded."""
+_PARENTS: Final = f"""
+    SELECT p.span_id AS span_id, p.path AS path FROM spans AS p WHERE p.span_id IN (
+        SELECT s.parent_id FROM spans AS s WHERE {_IS_BELOW_ANOTHER} AND {{where}}
+    )"""
 
 
 class HotspotAnswer(msgspec.Struct, kw_only=True):
@@ -70,8 +78,14 @@ def find_hotspots(
         join = "LEFT JOIN processes AS w ON s.process = w.process"
     elif by in _UNLIKE_PARENTS:
         join, inside = _children(length, where), "sum(coalesce(c.covered_ns, 0))"
+    path = "s.path"
+    if not outside and _crosses_processes(source, where, values):
+        join += f" LEFT JOIN ({_PARENTS.format(where=where)}) AS a ON s.parent_id = a.span_id"
+        is_below = f"{_IS_BELOW_ANOTHER} AND a.path IS NOT NULL"
+        path = f"CASE WHEN {is_below} THEN concat(a.path, '{SEPARATOR}', s.path) ELSE s.path END"
+        parent = f"CASE WHEN {top} THEN NULL WHEN {is_below} THEN a.path ELSE s.parent_path END"
     sql = f"""
-        SELECT s.path AS path, {parent} AS parent_path, {group} AS "group",
+        SELECT {path} AS path, {parent} AS parent_path, {group} AS "group",
             count(*) AS count, sum({length}) AS total_ns, {rank(measured, 50)} AS p50_ns,
             {rank(measured, 95)} AS p95_ns, {rank(measured, 99)} AS p99_ns,
             max({measured}) AS max_ns, count({measured}) AS measured,
@@ -80,9 +94,10 @@ def find_hotspots(
             sum({length} - s.overlap_ns) AS covered_ns, {inside} AS inside_ns
         FROM spans AS s {join}
         WHERE {where}
-        GROUP BY s.path, {parent}, {group}
+        GROUP BY {path}, {parent}, {group}
         ORDER BY path, parent_path, "group" """
     totals = fetch(source, _Total, sql, now=source.now_ns, **values)
+    _move_below(totals)
     for total in totals:
         if total.measured < NEEDED_FOR_P95:
             total.p95_ns = None
@@ -90,6 +105,31 @@ def find_hotspots(
             total.p99_ns = None
     found = hotspots(totals, by_name=by == "name")
     return HotspotAnswer(scope=scope.text, grouped_by=by, outside=outside, hotspots=found)
+
+
+def _crosses_processes(source: Source, where: str, values: dict[str, Value]) -> bool:
+    """Say whether a span in a session lies below one of another process."""
+    sql = f"SELECT 1 FROM spans AS s WHERE {_IS_BELOW_ANOTHER} AND {where} LIMIT 1"
+    return bool(source.query(sql, **values).num_rows)
+
+
+def _move_below(totals: list[_Total]) -> None:
+    """Let what lies deeper in another process follow the span that it lies in.
+
+    Where that one has several parents, it follows the one with most time.
+    """
+    paths = {total.path for total in totals}
+    moved: dict[str, _Total] = {}
+    for total in sorted(totals, key=lambda total: total.total_ns):
+        if total.parent_path:
+            moved[total.path.removeprefix(total.parent_path + SEPARATOR)] = total
+    for total in totals:
+        if not total.parent_path or total.parent_path in paths:
+            continue
+        top = total.parent_path.partition(SEPARATOR)[0]
+        if top in moved:
+            above = moved[top].path.removesuffix(top)
+            total.path, total.parent_path = above + total.path, above + total.parent_path
 
 
 def _children(length: str, where: str) -> str:

@@ -19,6 +19,7 @@ from rollscope.instrument.viewer import LOCK_FD
 from rollscope.store.run import find_run, list_runs
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from socket import socket
 
     from rollscope.server.access import Access
@@ -28,7 +29,7 @@ __all__ = ["ViewCommand"]
 
 _OTLP_PORT: Final = 4318
 _GRPC_PORT: Final = 4317
-_UNTIL: Final = ("run", "stopped")
+_UNTIL: Final = ("run", "stopped", "input")
 """What ends a viewer that a program has started: the end of its run, or only a signal."""
 
 
@@ -112,14 +113,14 @@ class ViewCommand:
 
     def run(self, args: Namespace) -> int:
         """Serve until Ctrl+C."""
-        if args.until is not None:
+        if _is_beside(args):
             _drop_inherited()
         check_extra("starlette", "uvicorn")
         from rollscope.server.lean import without_pandas
 
         with without_pandas():
             from rollscope.server.access import is_loopback
-            from rollscope.server.lifetime import run_ended
+            from rollscope.server.lifetime import input_closed, run_ended
             from rollscope.server.serving import run_server
 
         if args.no_token and not is_loopback(args.host):
@@ -132,6 +133,10 @@ class ViewCommand:
             raise CommandError("--no-token and --token-file exclude each other", 2)
         scrape = scrape_settings(args)
         place, is_single = _find(args)
+        endings: dict[str | None, Callable[[], Awaitable[None]]] = {
+            "run": partial(run_ended, place),
+            "input": input_closed,
+        }
         with closing(_listen(args)) as listening:
             port = _port_of(listening.sockets[0])
             access = _access(args, port)
@@ -141,12 +146,17 @@ class ViewCommand:
                 listening,
                 is_single=is_single,
                 when_up=partial(_announce, args, access, listening, place, is_single),
-                until=partial(run_ended, place) if args.until == "run" else None,
+                until=endings.get(args.until),
                 scrape=scrape,
                 monitors=monitor_settings(args),
                 pushed=push_settings(args, place, port, is_single=is_single),
             )
         return 0
+
+
+def _is_beside(args: Namespace) -> bool:
+    """Say whether a program that records has started us beside itself."""
+    return args.until in ("run", "stopped")
 
 
 def _drop_inherited() -> None:
@@ -169,7 +179,7 @@ def _find(args: Namespace) -> tuple[Path, bool]:
     """
     if args.place is None:
         return Path(args.dir), False
-    if args.until is not None:
+    if _is_beside(args):
         return Path(args.place), True  # it is about to be made
     try:
         return _run_directory(find_run(args.place, args.dir)), True
@@ -278,13 +288,13 @@ def _announce(
     others += [f"It listens on port {_port_of(also)} too." for also in listening.sockets[1:]]
     others += [] if grpc_port is None else [f"It takes OTLP over gRPC on port {grpc_port}."]
     if not args.quiet:
-        out = sys.stderr if args.until else sys.stdout
+        out = sys.stderr if _is_beside(args) else sys.stdout
         what = f"the run {place.resolve().name}" if is_single else f"the runs in {place}"
         print(f"Rollscope shows {what} at {first}", *others, sep="\n", file=out)
         if not args.until:
             print("Press Ctrl+C to stop.", file=out)
         out.flush()
-    if args.until:
+    if _is_beside(args):
         # Whoever reads the program's output through a pipe waits until nobody can write to it.
         os.dup2(LOCK_FD, sys.stderr.fileno())
     if args.open:

@@ -5,7 +5,7 @@ What entering and leaving do is left to `binding`.
 
 from __future__ import annotations
 
-import itertools
+import functools
 from typing import TYPE_CHECKING, Any, Self
 
 from rollscope.model.kinds import SPAN_CODES
@@ -147,9 +147,12 @@ for _noop in (NOOP, LEFT):
     _noop.id = _noop.parent_id = _noop.start_ns = _noop.thread = 0
     _noop.name, _noop.attrs, _noop.fields = "", {}, {}
     _noop.parent, _noop.scope, _noop.what = NOOP, Scope(bytes(16)), SPAN_CODES["misc"]
-# Built-ins as special methods: a disabled `with` then runs no Python frame, 75 ns less of 290.
+# Built-ins as special methods: a disabled `with` then runs no Python frame, 60 ns less of 290. A
+# `with` calls them without the span, an `ExitStack` with it: the partial `get` gives NOOP for both.
 # `"".format` takes any arguments and gives a false value, which lets exceptions pass.
-_NoopSpan.__enter__ = itertools.repeat(NOOP).__next__  # type: ignore[method-assign,assignment]
+_NoopSpan.__enter__ = functools.partial(  # type: ignore[method-assign,assignment]
+    {None: NOOP}.get, None
+)
 _NoopSpan.__exit__ = "".format  # type: ignore[method-assign,assignment]
 
 

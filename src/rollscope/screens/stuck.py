@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from rollscope.analysis.awaits import waiting_line
 from rollscope.analysis.stuck import StuckRow
 from rollscope.analysis.wording import say_count, say_ns
 from rollscope.answers.source import Source
@@ -180,8 +181,13 @@ def stuck_cells(row: StuckRow) -> list[str]:
 
 
 def _user_line(stack: Sequence[str]) -> str:
-    """Write the innermost line of a chain, and who called it: often it is a library's."""
-    return " > ".join(say_frame(frame) for frame in stack[-2:])
+    """Write the line of the program that waits, and the innermost one: often it is a library's."""
+    return " > ".join(say_frame(frame) for frame in _ends(stack))
+
+
+def _ends(stack: Sequence[str]) -> list[str]:
+    own, innermost = waiting_line(stack) or "", stack[-1]
+    return list(stack[-2:]) if own == innermost else [own, innermost]
 
 
 def _by_line(rows: Iterable[StuckRow]) -> list[list[StuckRow]]:
@@ -189,7 +195,7 @@ def _by_line(rows: Iterable[StuckRow]) -> list[list[StuckRow]]:
     found: dict[str, list[StuckRow]] = {}
     for row in rows:
         if row.stack:
-            found.setdefault(" > ".join(row.stack[-2:]), []).append(row)
+            found.setdefault(" > ".join(_ends(row.stack)), []).append(row)
     return sorted(found.values(), key=lambda group: (-len(group), -group[0].age_ns))
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from rollscope.server.listing import has_living_process
 
-__all__ = ["run_ended"]
+__all__ = ["input_closed", "run_ended"]
 
 _LOOK_EVERY_S: Final = 1.0
 
@@ -18,12 +18,13 @@ async def run_ended(run: Path) -> None:
     The program holds the other end of our standard input for as long as it records; however it
     ends, the kernel closes it.
     """
-    await _input_closed()
+    await input_closed()
     while await asyncio.to_thread(_goes_on, run):  # noqa: ASYNC110  (only the files can tell)
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
-async def _input_closed() -> None:
+async def input_closed() -> None:
+    """Wait until whoever holds the other end of our standard input lets go of it, or is gone."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     transport, _ = await loop.connect_read_pipe(

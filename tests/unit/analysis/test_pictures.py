@@ -126,6 +126,7 @@ def test_the_line_that_waits_is_the_programs_own() -> None:
     queue = "/usr/lib/python3.11/asyncio/queues.py:158 Queue.get"
     client = "/venv/lib/python3.11/site-packages/aiohttp/client.py:7 get"
     assert waiting_line([own, queue]) == own
-    assert waiting_line([own, client, queue]) == client
+    assert waiting_line([own, client, queue]) == own
+    assert waiting_line([client, queue]) == client
     assert waiting_line([queue]) == queue
     assert waiting_line([]) is None

@@ -96,6 +96,19 @@ def test_dropped_records_and_silent_processes_come_first() -> None:
     assert rules(verdict) == ["data", "trainer", "dead"]
 
 
+def test_a_process_that_died_in_the_step_is_told_whatever_is_at_stake() -> None:
+    processes = [
+        ProcessRow(process=1, last_seen_ns=40 * S, role="replica", rank=1, status="dead"),
+        ProcessRow(process=2, last_seen_ns=300 * S, role="replica", rank=2, status="dead"),
+        ProcessRow(process=3, last_seen_ns=40 * S, role="reward", rank=0, status="ended"),
+    ]
+
+    verdict = judge(step(processes=processes))
+
+    assert verdict.findings[0].sentence == "Incomplete: replica 1 died."
+    assert verdict.findings[0].evidence.process == 1
+
+
 def test_a_clock_that_is_off_is_told_whatever_is_at_stake() -> None:
     ahead = ProcessRow(process=1, host="host-03", last_seen_ns=100 * S, offset_ns=-2_100_000_000)
     behind = ProcessRow(process=2, host="host-04", last_seen_ns=100 * S, offset_ns=S)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import threading
 import tracemalloc
@@ -127,6 +128,31 @@ def test_disabled_calls_look_at_none_of_their_arguments() -> None:
     rs.annotate(nonsense)
     rs.payload(nonsense, nonsense)
     rs.attach(nonsense)
+
+
+@pytest.mark.parametrize("value", ["on", "off"])
+def test_blocks_can_be_entered_one_by_one_whether_recorded_or_not(
+    value: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ROLLSCOPE", value)
+    rs.init(dir=tmp_path)
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(rs.step(1))
+        stack.enter_context(rs.task("a"))
+        session = stack.enter_context(rs.session(sample=0))
+        stack.enter_context(rs.phase("generate")).set(tokens=3)
+        session.finish("accepted")
+
+    async def asynchronous() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(rs.span("a"))
+            stack.enter_context(rs.span("b")).set(x=1)
+
+    asyncio.run(asynchronous())
+    with pytest.raises(ZeroDivisionError), contextlib.ExitStack() as stack:
+        stack.enter_context(rs.span("c"))
+        _ = 1 / 0
 
 
 def test_the_variable_turns_everything_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,29 +13,39 @@ _CLOCK_OFF_NS: Final = 50_000_000
 
 
 def find_data(case: Case) -> Finding | None:
-    """Dropped records or silent processes touch the step."""
+    """Dropped records, or processes that died or fell silent, touch the step."""
     touching = [process for process in case.facts.processes if _touches(process, case.facts)]
+    dead = [process for process in touching if process.status == "dead"]
+    dead = [process for process in dead if process.last_seen_ns <= case.facts.end_ns]
     dropped = [process for process in touching if process.dropped]
     silent = [process for process in touching if process.status == "silent"]
     said = []
     if dropped:
         count = sum(process.dropped for process in dropped)
         said.append(f"{say_count(count, 'record')} dropped on {say_names(_places(dropped))}")
+    if dead:
+        said.append(f"{say_names(process.title for process in dead)} died")
     if silent:
         verb = "is" if len(silent) == 1 else "are"
         said.append(f"{say_names(process.title for process in silent)} {verb} silent")
     if not said:
         return None
-    first = (dropped or silent)[0]
+    first = (dropped or dead or silent)[0]
     return Finding(
         rule="data",
         stake_ns=0,
         sentence=f"Incomplete: {'; '.join(said)}.",
         evidence=Evidence(process=first.process, host=first.host or None),
-        try_next="Raise the buffer's limit or record fewer spans."
-        if dropped
-        else "See whether the process still runs.",
+        try_next=_next_after(dropped=bool(dropped), dead=bool(dead)),
     )
+
+
+def _next_after(*, dropped: bool, dead: bool) -> str:
+    if dropped:
+        return "Raise the buffer's limit or record fewer spans."
+    if dead:
+        return "See what ended it: its own output, and `dmesg` for the kernel's memory killer."
+    return "See whether the process still runs."
 
 
 def find_clock(case: Case) -> Finding | None:

@@ -2,11 +2,11 @@
 
 import shlex
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
+from typing import Final
 
-__all__ = ["show_around"]
+__all__ = ["show_around", "write_report"]
 
 _STOPS = (
     ("Why was the last step slow?", ("steps",)),
@@ -16,20 +16,17 @@ _STOPS = (
 _ROADS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("view", (), "all of it in a browser"),
     ("top", (), "the same in this terminal"),
-    ("report", ("-o", "demo.html"), "one file for a ticket"),
     ("sessions", ("--sort=-ran",), "the slowest sessions"),
-    ("show", ("browse/1#2",), "the one that hangs"),
+    ("show", ("product/8#2",), "one of them, turn by turn"),
     ("phases", ("--by", "detail"), "tools and rewards at p50, p95, p99"),
     ("doctor", (), "whether the data can be trusted"),
     ("sql", (), "anything"),
 )
+_REPORTED: Final = 10
 
 
 def show_around(run: Path) -> None:
     """Ask a run the usual questions, from its files alone, and say how to go on."""
-    if find_spec("duckdb") is None:
-        print(f"\nRecorded in {run}. To ask it questions: pip install 'rollscope[server]'")
-        return
     from rollscope.cli.main import main  # it knows the demo, and the demo it
 
     for question, words in _STOPS:
@@ -41,6 +38,16 @@ def show_around(run: Path) -> None:
     longest = max(len(line) for line, _ in lines)
     for line, what in lines:
         print(f"  {line:<{longest}}  {what}")
+
+
+def write_report(run: Path, steps: int) -> None:
+    """Write the last steps of so many into one file, which says where it is."""
+    from rollscope.cli.main import main
+
+    print("\nThe last steps in one file, for a ticket:")
+    sys.stdout.flush()
+    scope = f"{max(steps - _REPORTED, 0)}-{steps - 1}"
+    main(["report", str(run), "-o", str(run.with_suffix(".html")), "--scope", scope])
 
 
 def _line(*words: str) -> str:

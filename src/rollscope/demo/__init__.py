@@ -1,0 +1,1 @@
+"""A real, small, asynchronous training on the CPU, to show Rollscope on."""
