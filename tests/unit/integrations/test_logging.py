@@ -153,6 +153,7 @@ def test_odd_records_are_kept_as_far_as_they_go(
     lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging, "raiseExceptions", False)
+    monkeypatch.setattr(log, "propagate", False)  # xdist cannot carry half a character home
     integration.install(events=True)
 
     class Silent:
