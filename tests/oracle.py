@@ -575,8 +575,9 @@ class Oracle:
         shown = {row.span_id for row in rows}
         below: dict[int, list[tuple[int, int]]] = {}
         for one in self.known.values():
-            if one.parent is not None:
-                below.setdefault(one.parent, []).append(self._times(one.row))
+            parent = one.parent if outside else self._parent_anywhere(one)
+            if parent is not None:
+                below.setdefault(parent, []).append(self._times(one.row))
         groups: dict[tuple[str | None, str], list[SpanRow]] = {}
         roots_ns, roots_self_ns, self_ns = 0, 0, dict[int, int]()
         for row in rows:
@@ -584,8 +585,10 @@ class Oracle:
             low, high = self._times(row)
             inside = [(max(a, low), min(b, high)) for a, b in below.get(row.span_id, [])]
             self_ns[row.span_id] = high - low - union(inside)
-            groups.setdefault((self._group(row, by), known.path), []).append(row)
-            if row.kind is Kind.SESSION or known.parent not in shown:
+            path = known.path if outside else self._path_anywhere(known)
+            groups.setdefault((self._group(row, by), path), []).append(row)
+            parent = known.parent if outside else self._parent_anywhere(known)
+            if row.kind is Kind.SESSION or parent not in shown:
                 roots_ns += high - low
                 roots_self_ns += self_ns[row.span_id]
         all_self_ns = sum(self_ns.values())
@@ -598,6 +601,17 @@ class Oracle:
         overlap_ns = all_self_ns - roots_ns
         footer = Footer(roots_ns, all_self_ns - roots_self_ns, roots_self_ns, overlap_ns)
         return Hotspots(found, footer)
+
+    def _parent_anywhere(self, known: Known) -> int | None:
+        """Give the parent, whichever process recorded it."""
+        parent = known.row.parent_id
+        return parent if parent in self.known else known.parent
+
+    def _path_anywhere(self, known: Known) -> str:
+        parent = self._parent_anywhere(known)
+        if known.parent is not None or parent is None or known.row.kind is Kind.SESSION:
+            return known.path
+        return f"{self.known[parent].path} / {known.path}"
 
     def _is_shown(self, row: SpanRow, scope: Scope, *, outside: bool) -> bool:
         if not outside:

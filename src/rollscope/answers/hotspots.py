@@ -1,6 +1,6 @@
 """Where session time goes, by span path."""
 
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -29,12 +29,20 @@ _UNLIKE_PARENTS: Final = frozenset[HotspotGrouping]({"tool", "family"})
 has to be found span by span."""
 
 
+_LENGTH: Final = "(greatest(coalesce(s.end_ns, $now), s.start_ns) - s.start_ns)"
 _IS_BELOW_ANOTHER: Final = "s.parent_path = '' AND s.kind <> 'session' AND s.parent_id IS NOT NULL"
 """A process knows no path of a parent that another one has recorded."""
-_PARENTS: Final = f"""
-    SELECT p.span_id AS span_id, p.path AS path FROM spans AS p WHERE p.span_id IN (
-        SELECT s.parent_id FROM spans AS s WHERE {_IS_BELOW_ANOTHER} AND {{where}}
-    )"""
+
+
+class _Place(NamedTuple):
+    """Where a span stands, as SQL."""
+
+    path: str
+    above: str
+    """The path of its parent."""
+    overlap: str
+    """How much of it does not count as time of its parent."""
+    join: str = ""
 
 
 class HotspotAnswer(msgspec.Struct, kw_only=True):
@@ -69,32 +77,28 @@ def find_hotspots(
     text = "VARCHAR" if source.dialect.name == "duckdb" else "Nullable(String)"
     group = _GROUPS[by].format(text=text)
     where, values = _where(source, scope, outside=outside)
-    length = "greatest(coalesce(s.end_ns, $now), s.start_ns) - s.start_ns"
     measured = "CASE WHEN s.status <> 'lost' THEN s.duration_ns ELSE NULL END"
     top = "s.kind = 'session'" if not outside else "s.parent_path = ''"
-    parent = f"CASE WHEN {top} THEN NULL ELSE s.parent_path END"
+    place = _Place("s.path", f"CASE WHEN {top} THEN NULL ELSE s.parent_path END", "s.overlap_ns")
+    if not outside and _crosses_processes(source, where, values):
+        place = _place_across(top, where)
     join, inside = "", f"CAST(NULL AS {text})"
     if by == "host":
         join = "LEFT JOIN processes AS w ON s.process = w.process"
-    elif by in _UNLIKE_PARENTS:
-        join, inside = _children(length, where), "sum(coalesce(c.covered_ns, 0))"
-    path = "s.path"
-    if not outside and _crosses_processes(source, where, values):
-        join += f" LEFT JOIN ({_PARENTS.format(where=where)}) AS a ON s.parent_id = a.span_id"
-        is_below = f"{_IS_BELOW_ANOTHER} AND a.path IS NOT NULL"
-        path = f"CASE WHEN {is_below} THEN concat(a.path, '{SEPARATOR}', s.path) ELSE s.path END"
-        parent = f"CASE WHEN {top} THEN NULL WHEN {is_below} THEN a.path ELSE s.parent_path END"
+    if by in _UNLIKE_PARENTS or (by == "host" and place.join):
+        join += _children(place, where)
+        inside = "sum(coalesce(c.covered_ns, 0))"
     sql = f"""
-        SELECT {path} AS path, {parent} AS parent_path, {group} AS "group",
-            count(*) AS count, sum({length}) AS total_ns, {rank(measured, 50)} AS p50_ns,
+        SELECT {place.path} AS path, {place.above} AS parent_path, {group} AS "group",
+            count(*) AS count, sum({_LENGTH}) AS total_ns, {rank(measured, 50)} AS p50_ns,
             {rank(measured, 95)} AS p95_ns, {rank(measured, 99)} AS p99_ns,
             max({measured}) AS max_ns, count({measured}) AS measured,
             sum(CASE WHEN s.status = 'error' THEN 1 ELSE 0 END) AS errors,
             sum(CASE WHEN s.status = 'open' THEN 1 ELSE 0 END) AS open_now,
-            sum({length} - s.overlap_ns) AS covered_ns, {inside} AS inside_ns
-        FROM spans AS s {join}
+            sum({_LENGTH} - {place.overlap}) AS covered_ns, {inside} AS inside_ns
+        FROM spans AS s {place.join} {join}
         WHERE {where}
-        GROUP BY {path}, {parent}, {group}
+        GROUP BY {place.path}, {place.above}, {group}
         ORDER BY path, parent_path, "group" """
     totals = fetch(source, _Total, sql, now=source.now_ns, **values)
     _move_below(totals)
@@ -132,14 +136,34 @@ def _move_below(totals: list[_Total]) -> None:
             total.path, total.parent_path = above + total.path, above + total.parent_path
 
 
-def _children(length: str, where: str) -> str:
+def _place_across(top: str, where: str) -> _Place:
+    """Say where spans stand whose parents other processes may have recorded."""
+    is_below = f"{_IS_BELOW_ANOTHER} AND a.path IS NOT NULL"
+    shared = (
+        "greatest(0, least(greatest(coalesce(s.end_ns, $now), s.start_ns), "
+        "coalesce(a.end_ns, $now)) - greatest(s.start_ns, a.start_ns))"
+    )
+    return _Place(
+        f"CASE WHEN {is_below} THEN concat(a.path, '{SEPARATOR}', s.path) ELSE s.path END",
+        f"CASE WHEN {top} THEN NULL WHEN {is_below} THEN a.path ELSE s.parent_path END",
+        f"CASE WHEN {is_below} THEN {_LENGTH} - {shared} ELSE s.overlap_ns END",
+        f"""LEFT JOIN (
+            SELECT p.span_id AS span_id, p.path AS path, p.start_ns AS start_ns,
+                p.end_ns AS end_ns
+            FROM spans AS p WHERE p.span_id IN (
+                SELECT s.parent_id FROM spans AS s WHERE {_IS_BELOW_ANOTHER} AND {where}
+            )
+        ) AS a ON s.parent_id = a.span_id""",
+    )
+
+
+def _children(place: _Place, where: str) -> str:
     """Join what the children of each span cover of it."""
-    return f"""LEFT JOIN (
-            SELECT s.process AS process, s.parent_id AS parent_id,
-                sum({length} - s.overlap_ns) AS covered_ns
-            FROM spans AS s WHERE s.parent_id IS NOT NULL AND {where}
-            GROUP BY s.process, s.parent_id
-        ) AS c ON s.process = c.process AND s.span_id = c.parent_id"""
+    return f""" LEFT JOIN (
+            SELECT s.parent_id AS parent_id, sum({_LENGTH} - {place.overlap}) AS covered_ns
+            FROM spans AS s {place.join} WHERE s.parent_id IS NOT NULL AND {where}
+            GROUP BY s.parent_id
+        ) AS c ON s.span_id = c.parent_id"""
 
 
 def _where(source: Source, scope: StepScope, *, outside: bool) -> tuple[str, dict[str, Value]]:
