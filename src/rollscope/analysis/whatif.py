@@ -39,7 +39,7 @@ class WhatIf(msgspec.Struct, kw_only=True):
     """The truth that the replay on the step's own slots is held to."""
     replays: list[Replay]
     cannot_tell: bool
-    """Whether that replay is off by more than 10 %, so that the others say nothing."""
+    """Whether that replay, or the wall it gives, is off by more than 10 %; then all are void."""
 
 
 def replay_step(facts: StepFacts, sweeps: Sequence[PoolSweep] | None = None) -> WhatIf:
@@ -69,7 +69,7 @@ def replay_step(facts: StepFacts, sweeps: Sequence[PoolSweep] | None = None) -> 
                 use=sum(lengths) / (slots * rollout_ns) if rollout_ns else 0.0,
             )
             replays.append(replay)
-    same = next((one.rollout_ns for one in replays if one.factor == 1), None)
+    same = next((one for one in replays if one.factor == 1), None)
     return WhatIf(
         capacity=capacity,
         assumed=any(sweep.is_assumed for sweep in swept),
@@ -78,9 +78,15 @@ def replay_step(facts: StepFacts, sweeps: Sequence[PoolSweep] | None = None) -> 
         replays=replays,
         cannot_tell=same is None
         or not truth_ns
-        or 100 * abs(same - truth_ns) > _TOLERANCE_PERCENT * truth_ns
+        or _is_off(same.rollout_ns, truth_ns)
+        # Rollouts that run ahead of the trainer may take longer than the step that uses them.
+        or _is_off(same.wall_ns, facts.wall_ns)
         or any(not session.is_measured for session in ordered),
     )
+
+
+def _is_off(replayed_ns: int, truth_ns: int) -> bool:
+    return 100 * abs(replayed_ns - truth_ns) > _TOLERANCE_PERCENT * truth_ns
 
 
 def _schedule(lengths: Sequence[int], slots: int) -> int:

@@ -27,6 +27,8 @@ _DRIFT_PPM: Final = 0.5
 """From where on a drift is worth telling."""
 _FINEST_NS: Final = 100_000
 """Nobody should rely on clocks of two hosts to agree better."""
+_MANY_MS_NS: Final = 10_000_000
+"""Below this, tenths of a millisecond are told."""
 _LEAST_FREE_BYTES: Final = 5_000_000_000
 _LEAST_FREE_SHARE: Final = 0.02
 _SILENT_BEATS: Final = 3
@@ -354,7 +356,8 @@ def _say_clock(process: _Process) -> str:
         return f"{off_by}; its times were moved."
     drift = abs(process.drift_ppm)
     drifts = f" and drifts {drift:.0f} ppm" if drift >= _DRIFT_PPM else ""
-    within = say_ns(max(process.offset_error_ns, _FINEST_NS))
+    within_ns = max(process.offset_error_ns, _FINEST_NS)
+    within = say_ns(within_ns) if within_ns >= _MANY_MS_NS else f"{within_ns / 1e6:.1f} ms"
     return f"{off_by}{drifts}; its times were moved, right within {within}."
 
 

@@ -105,7 +105,7 @@ def stuck_screen(
         _show_lines(sheet, lines, is_whole=has_stacks)
     elif has_stacks and rows:
         sheet.say(
-            "No stacks were recorded: a span gets one when it is open for 10 s (stack_after_s)."
+            "No stacks were recorded: a span gets one once it is open for stack_after_s (10 s)."
         )
     return sheet.text
 

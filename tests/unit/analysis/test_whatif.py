@@ -39,6 +39,14 @@ def test_a_replay_that_is_off_by_more_than_a_tenth_says_so() -> None:
     assert replay_step(step([(0, 50), (40, 90)])).cannot_tell
 
 
+def test_rollouts_that_began_long_before_the_step_tell_nothing_about_its_wall() -> None:
+    # As where rollouts run ahead of the trainer: they took 60, the step itself 40.
+    ahead = step([(-20, 10), (-20, 40)], wall=40)
+
+    assert replay_step(ahead).cannot_tell
+    assert not replay_step(step([(-2, 10), (-2, 40)], wall=40)).cannot_tell
+
+
 def test_a_session_without_a_measured_length_makes_it_impossible_to_tell() -> None:
     facts = step([(0, 50), (0, 50)])
     facts.sessions[0].status = Status.LOST
