@@ -290,6 +290,18 @@ def test_a_gate_that_held_slots_back_is_named(state: str, said: str) -> None:
     assert finding.evidence.pool == "r0"
 
 
+def test_sessions_that_a_gate_held_back_do_not_wait_for_slots() -> None:
+    sessions = [session(1, 0, 10, waited_ns=40 * S)]
+    held = span(5, "gate:staleness", 0, 60, kind=Kind.STATE, lane="r0")
+
+    without = judge(step(*sessions, capacity={"r0": 3}))
+    gated = judge(step(*sessions, states=[held], capacity={"r0": 3}))
+
+    assert "queue" in rules(without)
+    assert "queue" not in rules(gated)
+    assert "gate" in rules(gated)
+
+
 def test_weight_sync_on_the_path_is_told_in_parts() -> None:
     facts = step(
         trainer=[

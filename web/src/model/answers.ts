@@ -1752,7 +1752,7 @@ export interface WhatIf {
   /** The truth that the replay on the step's own slots is held to. */
   rollout_ns: number;
   replays: Replay[];
-  /** Whether that replay is off by more than 10 %, so that the others say nothing. */
+  /** Whether that replay, or the wall it gives, is off by more than 10 %; then all are void. */
   cannot_tell: boolean;
 }
 

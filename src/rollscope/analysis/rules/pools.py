@@ -7,7 +7,7 @@ from rollscope.analysis.rules.case import MOST_NAMED, Case, Evidence, Finding
 from rollscope.analysis.wording import say_count, say_ns, say_share
 from rollscope.model.kinds import Status
 
-__all__ = ["find_dead", "find_gate", "find_replica", "find_sync"]
+__all__ = ["find_dead", "find_gate", "find_replica", "find_sync", "held_back"]
 
 
 def find_dead(case: Case) -> Finding | None:
@@ -47,14 +47,19 @@ def find_dead(case: Case) -> Finding | None:
     )
 
 
+def held_back(case: Case) -> dict[str, int]:
+    """Give the slot time that stood idle for a gate, a pause or a full buffer, by which."""
+    return {
+        cause: ns
+        for cause, ns in case.parts.idle.idle_ns.items()
+        if cause in (PAUSED, BUFFER_FULL) or cause.startswith(GATE_PREFIX)
+    }
+
+
 def find_gate(case: Case) -> Finding | None:
     """Slots stood idle at least 10 % for a gate, a pause or a full buffer."""
     idle = case.parts.idle
-    causes = {
-        cause: ns
-        for cause, ns in idle.idle_ns.items()
-        if cause in (PAUSED, BUFFER_FULL) or cause.startswith(GATE_PREFIX)
-    }
+    causes = held_back(case)
     cause = max(causes, key=lambda cause: causes[cause])
     held_ns = causes[cause]
     if not held_ns or 10 * held_ns < idle.total_ns:

@@ -9,6 +9,7 @@ from rollscope.analysis.intervals import clip, sum_ns
 from rollscope.analysis.ranks import median
 from rollscope.analysis.rows import SessionRow
 from rollscope.analysis.rules.case import MOST_NAMED, Case, Evidence, Finding
+from rollscope.analysis.rules.pools import held_back
 from rollscope.analysis.stuck import ALARMS
 from rollscope.analysis.waste import WasteRow
 from rollscope.analysis.wording import say_count, say_ns, say_share, say_where
@@ -80,13 +81,19 @@ def find_stuck(case: Case) -> Finding | None:
 
 
 def find_queue(case: Case) -> Finding | None:
-    """The median wait for a slot is at least 20 % of the median session."""
+    """The median wait for a slot is at least 20 % of the median session.
+
+    Not where slots stood idle for half of their time, held back by something else: more of them
+    would be held back too.
+    """
     waited = [one.waited_ns for one in case.facts.sessions if one.waited_ns is not None]
     ran = [one.end_ns - one.start_ns for one in case.facts.sessions if one.end_ns is not None]
     if not waited or not ran:
         return None
     wait_ns = median(waited)
     if not wait_ns or 5 * wait_ns < median(ran):
+        return None
+    if 2 * sum(held_back(case).values()) > case.parts.idle.total_ns:
         return None
     return Finding(
         rule="queue",

@@ -49,7 +49,7 @@ export function SessionHead({ overview, answer }: Shown) {
           <Elsewhere session={session.span_id} />
         </span>
       </div>
-      {session.reason && (
+      {session.reason && session.reason !== session.outcome && (
         <p class="bad reason">{visible(session.reason.slice(0, LONGEST_REASON))}</p>
       )}
       <SplitBar
