@@ -77,8 +77,8 @@ def roll_out(policy: Policy, prompts: Tensor, step: int) -> tuple[Tensor, Tensor
     for session, sample, reward in zip(sessions, samples, rewards.tolist(), strict=True):
         session.finish("accepted", reward=reward)
         sample.close()
-    for task in tasks:
-        task.close()
+    for block in tasks:
+        block.close()
     return tokens, torch.cat(chosen, 1), rewards
 
 
