@@ -1,7 +1,7 @@
 # PYTHON=... picks the interpreter that .venv is made from; `make clean` first to change it.
 VENV := .venv
 BIN := $(VENV)/bin
-CODE := $(wildcard src tests benchmarks dashboards examples scripts/join-news scripts/take-pictures scripts/take-screenshots scripts/write-dashboards scripts/write-docs scripts/write-types)
+CODE := $(wildcard src tests benchmarks dashboards docs/conf.py docs/generators examples scripts/join-news scripts/take-pictures scripts/take-screenshots scripts/write-dashboards scripts/write-docs scripts/write-types)
 # node and npm of the environment, where the system has none.
 NPM := cd web && PATH="$(CURDIR)/$(BIN):$$PATH" npm
 # Test files are shared out in the order of their folders, so that the many short ones come last.
@@ -68,8 +68,10 @@ wheel: setup ## Build the wheel into dist/
 	@rm -rf dist
 	@$(BIN)/python -m build --wheel --no-isolation
 
-docs: setup ## Write the generated pages of docs/
+docs: setup ## Write the generated pages of docs/, and the site into site/
 	@$(BIN)/python scripts/write-docs
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky --fresh-env --write-all --jobs=$(WORKERS) --doctree-dir=.sphinx_cache docs site
+	@echo "site/index.html"
 
 bench: $(VENV)/.ready-bench ## Measure everything against its rivals
 	@$(BIN)/python benchmarks/bench_overhead.py
@@ -88,7 +90,7 @@ bench: $(VENV)/.ready-bench ## Measure everything against its rivals
 	@$(BIN)/python benchmarks/bench_scrape.py
 
 clean: ## Remove the environment, caches and built files (runs/ is kept)
-	@rm -rf $(VENV) web/node_modules dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) web/node_modules dist site .sphinx_cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp per set of dependencies: base, server, dev, bench.

@@ -1,7 +1,6 @@
 """What the pages on collecting say is what programs and servers say and take."""
 
 import argparse
-import ast
 import re
 from pathlib import Path
 
@@ -11,28 +10,19 @@ from rollscope.cli.main import make_parser
 from rollscope.config import COMMAND_VARIABLES, all_settings
 from rollscope.instrument.sinks.collector import CollectorSink
 from rollscope.server.failures import _INGEST
+from tests.docs.spoken import spoken_texts
+from tests.docs.walking import DOCS, blocks, pages
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
 COLLECTION = (DOCS / "collection.md").read_text()
 WIRE = (DOCS / "wire.md").read_text()
-PAGES = sorted([ROOT / "README.md", *DOCS.glob("*.md")])
+
+PAGES = [page for page in pages() if page.parent.name != "adr"]
+"""Those that state the present."""
 
 _ASIDE = re.compile(r"\([^)]*\)|'[^']*'|\d+|…")
 """What a message fills in: left out when it is looked for."""
 _LEAST_LETTERS = 8
 _OF_OTHERS = {"--enable-metrics", "--web"}
-
-
-def spoken_texts() -> str:
-    """Give every text that stands in the code, on lines of their own."""
-    texts = [
-        node.value
-        for file in (ROOT / "src" / "rollscope").rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-    return "\n".join(texts).lower()
 
 
 def options_of_commands(parser: argparse.ArgumentParser | None = None) -> set[str]:
@@ -50,7 +40,7 @@ def test_every_message_that_is_explained_can_be_said() -> None:
     messages = re.findall(r"^\| ([^|`]+) \|", table, re.MULTILINE)
     pieces = [piece.strip(" :,").lower() for said in messages for piece in _ASIDE.split(said)]
     pieces = [piece for piece in pieces if len(piece) >= _LEAST_LETTERS]
-    spoken = spoken_texts()
+    spoken = spoken_texts().lower()
 
     assert len(pieces) >= 10
     assert [piece for piece in pieces if piece not in spoken] == []
@@ -71,7 +61,7 @@ def test_options_that_are_named_exist(name: str) -> None:
     assert named - options_of_commands() - _OF_OTHERS == set()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS.parent)))
 def test_variables_that_are_named_exist(page: Path) -> None:
     known = {*COMMAND_VARIABLES, *(setting.variable for setting in all_settings().values())}
 
@@ -80,9 +70,7 @@ def test_variables_that_are_named_exist(page: Path) -> None:
 
 def test_the_sink_of_your_own_is_one() -> None:
     (example,) = (
-        block
-        for block in re.findall(r"```python\n(.*?)```", COLLECTION, re.DOTALL)
-        if "class QueueSink" in block
+        block.text for block in blocks(DOCS / "collection.md") if "class QueueSink" in block.text
     )
     names: dict[str, type[CollectorSink]] = {}
     exec(example, names)  # noqa: S102  (our own page)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from pathlib import Path
 
 from rollscope.config import COMMAND_VARIABLES
 from rollscope.stack.programs import PROGRAMS
+from tests.docs.spoken import spoken_texts
 from tests.docs.test_collection_page import options_of_commands
+from tests.docs.walking import DOCS
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "monitoring.md").read_text()
+PAGE = (DOCS / "monitoring.md").read_text()
 _OF_RL_INSIGHT = {"--attach-logs", "--auto-port", "--config", "--log-dir", "--extra-dashboard-dir"}
 _FILLED_IN = re.compile(r"…|taken by|--\S+|\d[\d.]*|Prometheus")
 _LEAST_LETTERS = 8
@@ -35,11 +34,6 @@ def test_messages_that_are_explained_can_be_said() -> None:
     messages = re.findall(r"^\| ([^|`]+) \|", table, re.MULTILINE)
     pieces = [piece.strip(" :,") for said in messages for piece in _FILLED_IN.split(said)]
     pieces = [piece for piece in pieces if len(piece) >= _LEAST_LETTERS]
-    spoken = "\n".join(
-        node.value
-        for file in (ROOT / "src" / "rollscope").rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    )
+    spoken = spoken_texts()
     assert len(pieces) >= 6
     assert [piece for piece in pieces if piece not in spoken] == []
