@@ -488,6 +488,26 @@ def test_sessions_and_phases_meet_in_one_run(tmp_path: Path) -> None:
     assert set(phases["id"].to_pylist()) == set(sessions["id"].to_pylist())
 
 
+def test_the_very_first_tasks_of_an_actor_are_recorded_and_those_of_a_later_run(
+    tmp_path: Path,
+) -> None:
+    with make_runner(actors=2, per_actor=16) as runner:
+        for name in ("first", "later"):
+            rollscope.init(dir=str(tmp_path), run=name)
+            for _ in range(40):
+                runner.submit(work_in_phase)
+            runner.wait(40, timeout_s=PATIENCE_S)
+    rollscope.shutdown()
+    for name in ("first", "later"):
+        with rollscope.open(str(tmp_path / name)) as run:
+            met = run.sql(
+                "SELECT home.role FROM spans AS phase JOIN processes AS home USING (process) "
+                "JOIN spans AS session ON session.span_id = phase.parent_id "
+                "WHERE phase.name = 'generate' AND session.kind = 'session'"
+            )
+        assert met["role"].to_pylist() == ["rollout"] * 40
+
+
 def test_ray_is_asked_for_by_name_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray.cloudpickle", None)
     with pytest.raises(MissingExtra, match=r"rollscope\[ray\]"):

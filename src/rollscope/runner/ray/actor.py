@@ -1,6 +1,6 @@
 """One actor, as Ray sees it: the calls that the head makes.
 
-Tasks run on a loop thread of their own. `heartbeat`, `cancel`, `steer`, `set_version`, `record` and
+Tasks run on a loop thread of their own. `heartbeat`, `cancel`, `steer`, `set_version` and
 `cancel_orphans` are in a concurrency group, and so a thread, of theirs: they answer while tasks
 run and while messages wait, even if a task blocks its loop.
 """
@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from rollscope.instrument import default
+from rollscope.instrument.guard import guarded
 from rollscope.runner.ray.lodging import Lodging
 from rollscope.runner.ray.wire import Heartbeat, Seen, decode_batch, encode
 from rollscope.runner.retry import Retry
+
+if TYPE_CHECKING:
+    from rollscope.instrument.tracer import Tracer
 
 __all__ = ["ActorHost", "ActorSettings", "Hello"]
 
@@ -48,6 +52,8 @@ class ActorHost:
     def __init__(self, settings: ActorSettings) -> None:
         self._settings = settings
         self._lodging: Lodging
+        self._records_into: str | None = None
+        self._tracer: Tracer | None = None
 
     async def hello(self) -> Hello:
         """Begin; comes before everything else."""
@@ -74,7 +80,22 @@ class ActorHost:
 
     async def lease(self, batch: bytes) -> None:
         """Take leases."""
-        self._later(lambda: self._lodging.take(decode_batch(batch)))
+        told = decode_batch(batch)
+        if told.recording is not None:
+            self._record(told.recording)
+        self._later(lambda: self._lodging.take(told))
+
+    def _record(self, settings: dict[str, Any]) -> None:
+        """Record into the run of the head, unless the program here has begun a run itself."""
+        if settings["run"] == self._records_into:
+            return
+        self._records_into = settings["run"]
+        if default.enabled() and default._tracer is not self._tracer:
+            return
+        if "ROLLSCOPE_ROLE" not in os.environ:
+            settings = {**settings, "role": "rollout"}
+        with guarded("recording on an actor"):
+            self._tracer = default.init(**settings)
 
     async def fetch(self, lease: int) -> tuple[Any, bool]:
         """Give a large value as the result of the call, so that the head owns it."""
@@ -125,11 +146,6 @@ class ActorHost:
     async def set_version(self, change: int, version: int | None) -> None:
         """Tell that the weights were updated."""
         self._later(lambda: self._lodging.learn_version(change, version))
-
-    async def record(self, settings: dict[str, Any]) -> None:
-        """Record into the run of the head."""
-        if not default.enabled():
-            default.init(**settings)
 
     async def cancel_orphans(self) -> None:
         """End what tasks have left behind."""

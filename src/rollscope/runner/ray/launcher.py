@@ -178,16 +178,15 @@ class RayLauncher:
     def _flush(self) -> None:
         self._flush_due = False
         for member in self.members:
-            self._tell_recording(member)
             while member.is_exchanging and member.outgoing:
-                member.lease.remote(member.take_batch(self._kernel.version, self._change))
+                member.lease.remote(self._take_batch(member))
 
-    def _tell_recording(self, member: Member) -> None:
-        trace = self._kernel.trace
-        settings = trace.recording() if isinstance(trace, HeadTrace) else None
-        if settings is not None and member.records_into != settings["run"]:
-            member.records_into = settings["run"]
-            member.record.remote(settings)
+    def _take_batch(self, member: Member) -> bytes | None:
+        if not member.outgoing:
+            return None
+        kernel, trace = self._kernel, self._kernel.trace
+        recording = trace.recording() if isinstance(trace, HeadTrace) else None
+        return member.take_batch(kernel.version, self._change, recording)
 
     # --- control ---------------------------------------------------------------------------------
 
@@ -241,7 +240,7 @@ class RayLauncher:
     async def _listen(self, member: Member) -> None:
         while not member.is_lost:
             await asyncio.sleep(0)  # what has ended makes room, and leases ride along
-            batch = member.take_batch(self._kernel.version, self._change)
+            batch = self._take_batch(member)
             member.is_exchanging = True
             if member.outgoing:
                 self._flush()

@@ -92,7 +92,6 @@ class Member:
         self.cancel = control(handle.cancel, num_returns=0)
         self.steer = control(handle.steer, num_returns=0)
         self.set_version = control(handle.set_version, num_returns=0)
-        self.record = control(handle.record, num_returns=0)
         self.cancel_orphans = control(handle.cancel_orphans, num_returns=0)
         self.leases: dict[int, Lease] = {}
         self.outgoing: list[tuple[Lease, LeasedCall]] = []
@@ -108,7 +107,6 @@ class Member:
         self.work: list[asyncio.Task[None]] = []
         self.heard_s = time.monotonic()
         self.last: Heartbeat | None = None
-        self.records_into: str | None = None
         self._slots = slots
         self._rate = 0.0
         self._ended = 0
@@ -135,24 +133,29 @@ class Member:
             self._ended, self._window_s = 0, time.monotonic()
 
     def learn_clock(self, sent_ns: int, there_ns: int, back_ns: int) -> None:
-        """Compare clocks by a call's round trip; the quickest one tells the most."""
+        """Compare clocks by a call's round trip; the quickest one tells the most.
+
+        A reading from within the round trip is of our own clock, since it is on the same host:
+        those of two hosts, which count from when each was started, do not meet by chance.
+        """
         round_trip_ns = back_ns - sent_ns
         if self._round_trip_ns is None or round_trip_ns < self._round_trip_ns:
             self._round_trip_ns = round_trip_ns
-            self._offset_ns = (sent_ns + back_ns) // 2 - there_ns
+            is_ours = sent_ns <= there_ns <= back_ns
+            self._offset_ns = 0 if is_ours else (sent_ns + back_ns) // 2 - there_ns
 
     def here_ns(self, there_ns: int, earliest_ns: int, latest_ns: int) -> int:
         """Move a time of its clock to ours, between what is known for certain."""
         return min(max(there_ns + self._offset_ns, earliest_ns), latest_ns)
 
-    def take_batch(self, version: int | None, change: int) -> bytes | None:
+    def take_batch(
+        self, version: int | None, change: int, recording: dict[str, Any] | None
+    ) -> bytes:
         """Take a message's worth of leases that wait to be sent."""
-        if not self.outgoing:
-            return None
         batch, self.outgoing = self.outgoing[:MAX_BATCH], self.outgoing[MAX_BATCH:]
         for lease, _ in batch:
             lease.is_sent = True
-        return encode(LeaseBatch([call for _, call in batch], version, change))
+        return encode(LeaseBatch([call for _, call in batch], version, change, recording))
 
     def describe(self) -> ActorReport:
         """Tell about it."""

@@ -3,7 +3,7 @@
 Times are monotonic nanoseconds of whoever wrote them; the head moves them to its own clock.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -56,6 +56,8 @@ class LeaseBatch(msgspec.Struct, array_like=True):
     version: int | None
     change: int
     """How often the version had changed: an older message never sets it back."""
+    recording: dict[str, Any] | None = None
+    """The settings of the head's recording: here, so that no task starts before they are known."""
 
 
 class Start(msgspec.Struct, array_like=True):
