@@ -10,7 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rollscope.runner.outcome import Outcome, Reason, Status
+    from rollscope.runner.outcome import Reason, Status
     from rollscope.runner.task import Task
 
 __all__ = ["Figures", "Histogram", "Stats"]
@@ -87,19 +87,14 @@ class Figures:
         self.ages: Counter[int] = Counter()
         self.retries = self.cancels = 0
         self.slot_ns = 0
+        """Times at which tasks gave their places back, less those at which they got them."""
         self.producer_blocked_ns = self.consumer_blocked_ns = 0
-        self._changed_ns = now_ns
         self.ended_ns = now_ns
         """When the last task ended."""
 
     def slot_ns_until(self, running: int, now_ns: int) -> int:
         """Give the sum over time of how many tasks ran, up to now."""
-        return self.slot_ns + running * (now_ns - self._changed_ns)
-
-    def running_changed(self, was: int, now_ns: int) -> None:
-        """Add up what ran until now."""
-        self.slot_ns += was * (now_ns - self._changed_ns)
-        self._changed_ns = now_ns
+        return self.slot_ns + running * now_ns
 
     def ended(self, tasks: Sequence[Task]) -> None:
         """Count tasks that have ended."""
@@ -108,24 +103,18 @@ class Figures:
         alike = 0
         for task in tasks:
             if task.status is not status or task.reason is not reason:
-                self._count(status, reason, alike)
+                if alike:
+                    self._count(status, reason, alike)
                 status, reason, alike = task.status, task.reason, 0
             alike += 1
             admitted_ns = task.admitted_ns
             if admitted_ns is not None:
                 queued[(admitted_ns - task.submitted_ns >> 10).bit_length()] += 1
                 running[(task.execution_ns >> 10).bit_length()] += 1
-        self._count(status, reason, alike)
-        if tasks:
+        if alike:
+            self._count(status, reason, alike)
             self.ended_ns = tasks[-1].finished_ns or self.ended_ns
 
     def _count(self, status: Status | None, reason: Reason | None, count: int) -> None:
-        if count:
-            key = status, reason
-            self.outcomes[key] = self.outcomes.get(key, 0) + count
-
-    def delivered(self, outcomes: Sequence[Outcome], now_ns: int) -> None:
-        """Count outcomes that were handed over."""
-        counts = self.undelivered.counts
-        for outcome in outcomes:
-            counts[(now_ns - outcome.finished_ns >> 10).bit_length()] += 1
+        key = status, reason
+        self.outcomes[key] = self.outcomes.get(key, 0) + count

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BACKOFF",
     "DONE",
+    "FREED",
     "NO_TAGS",
     "QUEUED",
     "RUNNING",
@@ -27,8 +28,9 @@ __all__ = [
     "Verdict",
 ]
 
-QUEUED, BACKOFF, RUNNING, DONE = range(4)
-"""Where a task is; one that is admitted counts as running."""
+QUEUED, BACKOFF, RUNNING, FREED, DONE = range(5)
+"""Where a task is. One that is admitted counts as running; one whose place is freed waits for
+its outcome to be made, which is soon."""
 
 NO_TAGS: Final[Mapping[str, Any]] = {}
 
