@@ -80,8 +80,8 @@ class Attempts:
         """
         kernel = self._kernel
         kernel.limits.forget(task)
+        kernel.figures.running_changed(kernel.running, kernel.clock())
         kernel.running -= 1
-        kernel.figures.slot_ns += kernel.clock()
         kernel.queues.ended(task)
         kernel.admission.release(task, None)
         kernel.admission.flush(kernel.queues)

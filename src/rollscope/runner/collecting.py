@@ -130,11 +130,8 @@ class Collecting(RunnerBase):
             lock.acquire()
         try:
             woken = kernel.outbox.join(waiter)
-            is_doubtful = self._refusal is not None or kernel.error or kernel.breaker.is_open
-            if is_doubtful and not waiter.is_done and self._cannot_be_met(waiter):
-                kernel.outbox.leave(waiter)
-                waiter.error = self._why_not()
-                woken.append(waiter)
+            if self._refusal is not None or kernel.error is not None or kernel.breaker.is_open:
+                woken += self._turn_away(waiter)
         finally:
             lock.release()
         for one in woken:
@@ -165,6 +162,14 @@ class Collecting(RunnerBase):
         """Let admission look again where it may have waited for outcomes to be fetched."""
         if self._kernel.admission.binding == "outbox":
             self._kernel.wake()
+
+    def _turn_away(self, waiter: Waiter) -> list[Waiter]:
+        """Let somebody in line go who waits in vain; give those to be woken."""
+        if waiter.is_done or not self._cannot_be_met(waiter):
+            return []
+        self._kernel.outbox.leave(waiter)
+        waiter.error = self._why_not()
+        return [waiter]
 
     def _cannot_be_met(self, waiter: Waiter) -> bool:
         """Whether too few outcomes are there or can still come; under the lock."""

@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextvars import Context
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
-
-from msgspec.structs import replace
 
 from rollscope.errors import RunnerBroken
 from rollscope.runner.admission import Admission
@@ -249,10 +248,10 @@ class Kernel:
                 task.end(status, reason, failure=failure, detail=detail)
                 task.finished_ns = task.finished_ns or self.clock()
         self.admission.flush(self.queues)
-        self.figures.slot_ns += self.running * self.clock()
+        self.figures.running_changed(self.running, self.clock())
         self.running = 0
         self._freed.clear()
-        settled = [outcome_of(task) for task in lost]
+        settled = [outcome_of(task, None) for task in lost]
         for task in lost:
             task.state = DONE
             task.context = task.runs_in = None
@@ -290,11 +289,11 @@ class Kernel:
         lock = self.lock
         if not lock.try_acquire(False):
             lock.acquire()
-        self.wake_pending = False  # before the inbox is read, or a submit may be missed
-        fresh = self.inbox
-        if fresh:
-            self.inbox = []
-        lock.release()
+        try:
+            self.wake_pending = False  # before the inbox is read, or a submit may be missed
+            fresh, self.inbox = self.inbox, []
+        finally:
+            lock.release()
         # Tasks submitted together share their options, and so their place.
         for options, tasks in groupby(fresh, _options_of):
             alike = list(tasks)
@@ -313,10 +312,12 @@ class Kernel:
         lock, ledger = self.lock, self.ledger
         if not lock.try_acquire(False):
             lock.acquire()
-        ledger.queued -= count
-        ledger.running += count
-        lock.release()
-        self.figures.slot_ns -= count * now_ns
+        try:
+            ledger.queued -= count
+            ledger.running += count
+        finally:
+            lock.release()
+        self.figures.running_changed(self.running, now_ns)
         self.running += count
         launch = self.launcher.launch
         for task in chosen:
@@ -371,6 +372,7 @@ class Kernel:
             if task.state != RUNNING:
                 continue
             count += 1
+            task.state = FREED
             finished_ns = task.finished_ns
             if finished_ns is None:
                 task.finished_ns = finished_ns = now_ns
@@ -396,10 +398,9 @@ class Kernel:
             if looks_at_each or rare is not None:
                 admission.release(task, task.status)
                 self.limits.forget(task, ends=True)
-            task.state = FREED
             freed.append(task)
+        self.figures.running_changed(self.running, now_ns)
         self.running -= count
-        self.figures.slot_ns += count * now_ns
         if admission.counts:
             admission.flush(self.queues)
         if self._retried:
@@ -428,8 +429,7 @@ class Kernel:
         add = settled.append
         for task in tasks:
             task.state = DONE
-            task.version_end = version
-            add(outcome_of(task))
+            add(outcome_of(task, version))
             task.context = task.runs_in = None  # which know the task in turn
         self.figures.ended(tasks)
         outcomes = settled if self.on_settled is None else self._pass_on(tasks, settled)

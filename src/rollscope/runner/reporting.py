@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from rollscope.instrument.stacks import await_chain, call_chain
 from rollscope.runner.base import RunnerBase

@@ -87,14 +87,19 @@ class Figures:
         self.ages: Counter[int] = Counter()
         self.retries = self.cancels = 0
         self.slot_ns = 0
-        """Times at which tasks gave their places back, less those at which they got them."""
         self.producer_blocked_ns = self.consumer_blocked_ns = 0
+        self._changed_ns = now_ns
         self.ended_ns = now_ns
         """When the last task ended."""
 
     def slot_ns_until(self, running: int, now_ns: int) -> int:
         """Give the sum over time of how many tasks ran, up to now."""
-        return self.slot_ns + running * now_ns
+        return self.slot_ns + running * (now_ns - self._changed_ns)
+
+    def running_changed(self, was: int, now_ns: int) -> None:
+        """Add up what ran until now."""
+        self.slot_ns += was * (now_ns - self._changed_ns)
+        self._changed_ns = now_ns
 
     def ended(self, tasks: Sequence[Task]) -> None:
         """Count tasks that have ended."""
