@@ -102,10 +102,13 @@ class Admission:
             room, holder = tier.limit - queue.running, f"tier:{tier.name}"
         if room <= 0:
             return [], holder
-        chosen = kernel.queues.admit_many(queue, room)
+        chosen = queue.admit_many(room)
         for gate in applying:
             gate.take(len(chosen))
-        return chosen, holder if queue.size else "queue_empty"
+        if queue.size:
+            return chosen, holder
+        kernel.queues.has_work = False
+        return chosen, "queue_empty"
 
     def _choose_each(self, kernel: Kernel, at_most: int) -> tuple[list[Task], str | None]:
         chosen: list[Task] = []

@@ -116,8 +116,8 @@ class _Queue:
         else:
             heapq.heappop(self._ranked)
 
-    def take(self, count: int) -> list[Task]:
-        """Take up to so many heads off."""
+    def admit_many(self, count: int) -> list[Task]:
+        """Take up to so many heads off, for them to run."""
         taken: list[Task] = []
         if not self._front and not self._ranked:
             plain = self._plain
@@ -130,10 +130,12 @@ class _Queue:
                 if task.state == QUEUED:
                     taken.append(task)
             self.size -= len(taken)
-            return taken
-        while len(taken) < count and (head := self.head()) is not None:
-            self.pop(head)
-            taken.append(head)
+        else:
+            while len(taken) < count and (head := self.head()) is not None:
+                self.pop(head)
+                taken.append(head)
+        self.running += len(taken)
+        self.used += len(taken) / self.tier.weight
         return taken
 
     def __iter__(self) -> Iterator[Task]:
@@ -231,13 +233,6 @@ class TierQueues:
             if queue.size:
                 busy.append(queue)  # noqa: PERF401  (as a comprehension, one call more each turn)
         return busy
-
-    def admit_many(self, queue: _Queue, count: int) -> list[Task]:
-        """Take up to so many heads off a queue, for them to run."""
-        taken = queue.take(count)
-        queue.running += len(taken)
-        queue.used += len(taken) / queue.tier.weight
-        return taken
 
     def ended(self, task: Task) -> None:
         """Note that a task runs no more."""
