@@ -36,6 +36,8 @@ class Admission:
         self._single: list[Any] = [gate for gate in gates if not isinstance(gate, CountingGate)]
         self._choosy: list[Any] = [gate for gate in gates if hasattr(gate, "admits")]
         self._told: list[Any] = [gate for gate in gates if hasattr(gate, "finished")]
+        self.counts = bool(self._counting)
+        """Whether gates have to be told how many tasks have ended."""
         self._outbox = outbox
         self.bounds_outbox = outbox is not None
         self._clock = clock
@@ -50,17 +52,21 @@ class Admission:
 
     def choose(self, kernel: Kernel, at_most: int) -> list[Task]:
         """Take tasks from their queues, and permits for them."""
-        holder = self._closed_for_all(kernel)
+        busy = kernel.queues.with_work()
+        holder: str | None = None
+        if not busy:
+            kernel.queues.has_work, holder = False, "queue_empty"
+        elif kernel.pauses.is_paused or kernel.breaker.is_open or self.bounds_outbox:
+            holder = self._closed_for_all(kernel)
         if holder is not None:
             self._note(kernel, holder)
             return []
-        free = [_permits(gate) for gate in self._counting]
-        lone = kernel.queues.lone_queue()
-        if lone is not None and not self._single and not self._choosy:
-            chosen, holder = self._choose_alike(kernel, lone, free, at_most)
+        if len(busy) == 1 and not self._single and not self._choosy:
+            chosen, holder = self._choose_alike(kernel, busy[0], at_most)
         else:
-            chosen, holder = self._choose_each(kernel, free, at_most)
-        self._note(kernel, holder)
+            chosen, holder = self._choose_each(kernel, at_most)
+        if holder != "queue_empty" or self.binding != "queue_empty":
+            self._note(kernel, holder)
         return chosen
 
     def _closed_for_all(self, kernel: Kernel) -> str | None:
@@ -79,31 +85,34 @@ class Admission:
         self,
         kernel: Kernel,
         queue: Any,  # noqa: ANN401  (a queue of `tiers`)
-        free: list[int],
         at_most: int,
     ) -> tuple[list[Task], str | None]:
         """Choose where only one tier has work and all permits are alike: no look at each task."""
         tier = queue.tier
         holder = None
         room = at_most
-        applying = [gate.applies_to(tier.name) for gate in self._counting]
-        for gate, permits, applies in zip(self._counting, free, applying, strict=True):
-            if applies and permits < room:
-                room, holder = permits, gate.name
+        applying = []
+        for gate in self._counting:
+            if gate.applies_to(tier.name):
+                applying.append(gate)
+                permits = gate.available()
+                if permits is not None and permits < room:
+                    room, holder = permits, gate.name
         if tier.limit is not None and tier.limit - queue.running < room:
             room, holder = tier.limit - queue.running, f"tier:{tier.name}"
         if room <= 0:
             return [], holder
-        chosen = kernel.queues.admit_many(queue, room)
-        for gate, applies in zip(self._counting, applying, strict=True):
-            if applies:
-                gate.take(len(chosen))
-        return chosen, holder if queue.size else "queue_empty"
+        chosen = queue.admit_many(room)
+        for gate in applying:
+            gate.take(len(chosen))
+        if queue.size:
+            return chosen, holder
+        kernel.queues.has_work = False
+        return chosen, "queue_empty"
 
-    def _choose_each(
-        self, kernel: Kernel, free: list[int], at_most: int
-    ) -> tuple[list[Task], str | None]:
+    def _choose_each(self, kernel: Kernel, at_most: int) -> tuple[list[Task], str | None]:
         chosen: list[Task] = []
+        free = [_permits(gate) for gate in self._counting]
         closed: set[str] = set()
         holder = None
         queues = kernel.queues
@@ -175,10 +184,6 @@ class Admission:
                 for gate in self._counting:
                     if gate.applies_to(queue.tier.name):
                         gate.give(count)
-
-    def note_idle(self, kernel: Kernel) -> None:
-        """Note that nothing waits to be started."""
-        self._note(kernel, "queue_empty")
 
     def _note(self, kernel: Kernel, holder: str | None) -> None:
         """Note what holds the next task back, and see to it that it is looked at again."""

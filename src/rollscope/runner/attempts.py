@@ -80,7 +80,8 @@ class Attempts:
         """
         kernel = self._kernel
         kernel.limits.forget(task)
-        del kernel.running[task.id]
+        kernel.figures.running_changed(kernel.running, kernel.clock())
+        kernel.running -= 1
         kernel.queues.ended(task)
         kernel.admission.release(task, None)
         kernel.admission.flush(kernel.queues)

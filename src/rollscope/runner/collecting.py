@@ -47,8 +47,10 @@ class Collecting(RunnerBase):
         self._check_may_block()
         if count <= 0:
             return []
-        if where is None and (there := self._take_at_once(count, order)) is not None:
-            return there
+        if where is None and len(self._kernel.outbox.free) >= count:
+            there = self._take_at_once(count, order)
+            if there is not None:
+                return there
         waiter = ThreadWaiter(count, order, where)
         self._join(waiter)
         return self._sleep(waiter, timeout_s, lambda: self._kernel.outbox.leave(waiter))
@@ -63,8 +65,10 @@ class Collecting(RunnerBase):
         """As `wait`, for coroutines of any loop."""
         if count <= 0:
             return []
-        if where is None and (there := self._take_at_once(count, order)) is not None:
-            return there
+        if where is None and len(self._kernel.outbox.free) >= count:
+            there = self._take_at_once(count, order)
+            if there is not None:
+                return there
         waiter = TaskWaiter(count, order, where)
         self._join(waiter)
         return await self._asleep(waiter, timeout_s, lambda: self._kernel.outbox.leave(waiter))
@@ -110,12 +114,10 @@ class Collecting(RunnerBase):
         if not lock.try_acquire(False):
             lock.acquire()
         try:
-            if outbox.has_line or outbox.ready < count:
-                return None
-            taken = outbox.take(count, order, None)
+            taken = outbox.take_at_once(count, order)
         finally:
             lock.release()
-        if kernel.admission.bounds_outbox:
+        if taken is not None and kernel.admission.bounds_outbox:
             self._has_taken()
         return taken
 
@@ -123,16 +125,19 @@ class Collecting(RunnerBase):
 
     def _join(self, waiter: Waiter) -> None:
         kernel = self._kernel
-        with kernel.lock:
-            kernel.outbox.join(waiter)
-            woken = kernel.outbox.serve()
-            if not waiter.is_done and self._cannot_be_met(waiter):
-                kernel.outbox.leave(waiter)
-                waiter.error = self._why_not()
-                woken.append(waiter)
+        lock = kernel.lock
+        if not lock.try_acquire(False):
+            lock.acquire()
+        try:
+            woken = kernel.outbox.join(waiter)
+            if self._refusal is not None or kernel.error is not None or kernel.breaker.is_open:
+                woken += self._turn_away(waiter)
+        finally:
+            lock.release()
         for one in woken:
             one.notify()
-        self._has_taken()
+        if kernel.admission.bounds_outbox:
+            self._has_taken()
 
     def _reserve(self, task_id: int, waiter: Waiter) -> None:
         kernel = self._kernel
@@ -158,21 +163,28 @@ class Collecting(RunnerBase):
         if self._kernel.admission.binding == "outbox":
             self._kernel.wake()
 
+    def _turn_away(self, waiter: Waiter) -> list[Waiter]:
+        """Let somebody in line go who waits in vain; give those to be woken."""
+        if waiter.is_done or not self._cannot_be_met(waiter):
+            return []
+        self._kernel.outbox.leave(waiter)
+        waiter.error = self._why_not()
+        return [waiter]
+
     def _cannot_be_met(self, waiter: Waiter) -> bool:
         """Whether too few outcomes are there or can still come; under the lock."""
         kernel = self._kernel
         if kernel.error is not None or kernel.breaker.is_open:
             return True
         unfinished = kernel.ledger.unfinished
-        coming = kernel.outbox.ready + unfinished
-        return self._refusal is not None and (not unfinished or coming < waiter.count)
+        return not unfinished or len(kernel.outbox.free) + unfinished < waiter.count
 
     def _why_not(self) -> Exception:
         kernel = self._kernel
         if kernel.error is not None or kernel.breaker.is_open:
             return kernel.broken()
         return RunnerClosed(
-            f"the runner {self.name!r} is closed and has {kernel.outbox.ready} outcomes left"
+            f"the runner {self.name!r} is closed and has {len(kernel.outbox.free)} outcomes left"
         )
 
     def _sleep(
@@ -190,6 +202,8 @@ class Collecting(RunnerBase):
             self._give_up(waiter, leave)
             raise
         self._kernel.figures.consumer_blocked_ns += time.monotonic_ns() - began_ns
+        if waiter.result is not None:  # the way of most
+            return waiter.result
         return self._finish(waiter, leave)
 
     async def _asleep(
@@ -256,4 +270,4 @@ class Outcomes:
         runner = self._runner
         with runner._kernel.lock:
             ended = runner._refusal is not None and not runner._kernel.ledger.unfinished
-            return ended and not runner._kernel.outbox.ready
+            return ended and not runner._kernel.outbox.free

@@ -127,7 +127,7 @@ class Ending(RunnerBase):
         kernel = self._kernel
         if mode != "finish":
             kernel.end_queued(Status.CANCELLED, Reason.DRAINED)
-            for task in list(kernel.running.values()):
+            for task in kernel.running_tasks():
                 kernel.stop(task, Status.CANCELLED, Reason.DRAINED)
         kernel.leftovers.cancel_orphans()
         kernel.signal()
@@ -224,12 +224,12 @@ class Ending(RunnerBase):
     def _begin_close(self) -> None:
         kernel = self._kernel
         kernel.end_queued(Status.CANCELLED, Reason.CLOSED)
-        for task in list(kernel.running.values()):
+        for task in kernel.running_tasks():
             kernel.stop(task, Status.CANCELLED, Reason.CLOSED)
         kernel.leftovers.cancel_orphans()
 
     def _give_up_rest(self) -> None:
-        for task in list(self._kernel.running.values()):
+        for task in self._kernel.running_tasks():
             self._kernel.abandon(task)
 
     def _let_waiters_go(self) -> None:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
-from contextlib import suppress
 from contextvars import Context
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
-
-from msgspec.structs import replace
 
 from rollscope.errors import RunnerBroken
 from rollscope.runner.admission import Admission
@@ -29,7 +26,7 @@ from rollscope.runner.locking import BargingLock
 from rollscope.runner.outcome import Reason, Status, describe_failure
 from rollscope.runner.settling import outcome_of
 from rollscope.runner.stats import Figures
-from rollscope.runner.task import BACKOFF, DONE, QUEUED, RUNNING, Task
+from rollscope.runner.task import BACKOFF, DONE, FREED, QUEUED, RUNNING, Task
 from rollscope.runner.timers import Timers
 
 if TYPE_CHECKING:
@@ -82,10 +79,11 @@ class Kernel:
         self.lock = BargingLock()
         self.clock = clock
         self.ledger = Ledger()
-        self.inbox: deque[Task] = deque()
+        self.inbox: list[Task] = []
         self.live: dict[int, Task] = {}
         """Every task without an outcome; changed under `lock`."""
-        self.running: dict[int, Task] = {}
+        self.running = 0
+        """How many tasks hold a place."""
         self.outbox: Outbox
         self.launcher: Launcher
         self.queues, self.admission, self.retry = queues, admission, retry
@@ -156,11 +154,13 @@ class Kernel:
         loop = self.loop
         if loop is None:
             return
-        with suppress(RuntimeError):  # closed meanwhile; whoever closed it has seen to every task
+        try:
             if threading.get_ident() == self.thread_id:
                 loop.call_soon(act, context=self._nowhere)
             else:
                 loop.call_soon_threadsafe(act, context=self._nowhere)
+        except RuntimeError:
+            return  # closed meanwhile; whoever closed it has seen to every task
 
     @property
     def is_turning(self) -> bool:
@@ -195,15 +195,17 @@ class Kernel:
             return
         try:
             self._turn_due = False
-            self._read_inbox()
+            if self.wake_pending:  # who submits from now on has a turn of its own
+                self._read_inbox()
             if self._finished:
                 self._free()
                 if self.on_settled is not None or self.admission.bounds_outbox:
                     self._end_freed()  # which may hold back or end what would start now
-            if self._admit() and self._freed and self.loop is not None:
+            has_started = self.queues.has_work and self._admit()
+            if has_started and self._freed and self.loop is not None:
                 # First the first lines of those, so that places stand idle for as short as can be.
                 self.loop.call_soon(self._settle, context=self._nowhere)
-            else:
+            elif self._freed or self._woken or self.on_change:
                 self._settle()
         except BaseException as error:
             self.die(error)
@@ -239,16 +241,17 @@ class Kernel:
         with self.lock:
             lost = [*self.live.values()]
         for task in lost:
-            if task.id in self.running:
+            if task.state == RUNNING:
                 self.admission.release(task, None)
                 self.queues.ended(task)
-            if task not in self._freed:  # which has ended by itself
+            if task.state != FREED:  # which has ended by itself
                 task.end(status, reason, failure=failure, detail=detail)
                 task.finished_ns = task.finished_ns or self.clock()
         self.admission.flush(self.queues)
-        self.running.clear()
+        self.figures.running_changed(self.running, self.clock())
+        self.running = 0
         self._freed.clear()
-        settled = [outcome_of(task) for task in lost]
+        settled = [outcome_of(task, None) for task in lost]
         for task in lost:
             task.state = DONE
             task.context = task.runs_in = None
@@ -267,6 +270,11 @@ class Kernel:
         for done in self.on_change:
             done()
 
+    def running_tasks(self) -> list[Task]:
+        """Give the tasks that hold a place, from any thread."""
+        with self.lock:
+            return [task for task in self.live.values() if task.state == RUNNING]
+
     def broken(self) -> RunnerBroken:
         """Make the error for those who wait on a runner that cannot go on."""
         if self.error is not None:
@@ -278,14 +286,14 @@ class Kernel:
     # --- in --------------------------------------------------------------------------------------
 
     def _read_inbox(self) -> None:
-        if not self.wake_pending:  # who submits from now on has a turn of its own
-            return
-        with self.lock:
+        lock = self.lock
+        if not lock.try_acquire(False):
+            lock.acquire()
+        try:
             self.wake_pending = False  # before the inbox is read, or a submit may be missed
-            fresh = self.inbox
-            if not fresh:
-                return
-            self.inbox = deque()
+            fresh, self.inbox = self.inbox, []
+        finally:
+            lock.release()
         # Tasks submitted together share their options, and so their place.
         for options, tasks in groupby(fresh, _options_of):
             alike = list(tasks)
@@ -296,31 +304,33 @@ class Kernel:
 
     def _admit(self) -> bool:
         """Start what may start; say whether anything did."""
-        admission = self.admission
-        if self.queues.is_empty:
-            admission.note_idle(self)
-            return False
-        chosen = admission.choose(self, _AT_ONCE)
+        chosen = self.admission.choose(self, _AT_ONCE)
         if not chosen:
             return False
-        now_ns = self.clock()
+        now_ns, count = self.clock(), len(chosen)
         self.trace.refresh()
-        with self.lock:
-            self.ledger.queued -= len(chosen)
-            self.ledger.running += len(chosen)
-        self.figures.running_changed(len(self.running), now_ns)
-        running, launch = self.running, self.launcher.launch
+        lock, ledger = self.lock, self.ledger
+        if not lock.try_acquire(False):
+            lock.acquire()
+        try:
+            ledger.queued -= count
+            ledger.running += count
+        finally:
+            lock.release()
+        self.figures.running_changed(self.running, now_ns)
+        self.running += count
+        launch = self.launcher.launch
         for task in chosen:
             task.state = RUNNING
             if task.admitted_ns is None:
                 task.admitted_ns = now_ns
             task.kernel = self
-            running[task.id] = task
             launch(task)
-        self.trace.slots_changed(len(running))
-        if len(running) == len(chosen) and self.on_first_start is not None:
+        if self.trace.is_on:
+            self.trace.slots_changed(self.running)
+        if self.running == count and self.on_first_start is not None:
             self.on_first_start()
-        if len(chosen) == _AT_ONCE:
+        if count == _AT_ONCE:
             self.signal()
         return True
 
@@ -352,16 +362,17 @@ class Kernel:
         """Free what ended tasks held, and let those begin to wait that are tried again."""
         finished, self._finished = self._finished, []
         now_ns = self.clock()
-        self.figures.running_changed(len(self.running), now_ns)
         freed = self._freed
-        admission, running = self.admission, self.running
+        admission = self.admission
         queue_of, follow = self.queues.queues, self.attempts.follow
         ok, looks_at_each = Status.OK, admission.looks_at_each
         options, queue = None, None
+        count = 0
         for task in finished:
             if task.state != RUNNING:
                 continue
-            del running[task.id]
+            count += 1
+            task.state = FREED
             finished_ns = task.finished_ns
             if finished_ns is None:
                 task.finished_ns = finished_ns = now_ns
@@ -388,13 +399,17 @@ class Kernel:
                 admission.release(task, task.status)
                 self.limits.forget(task, ends=True)
             freed.append(task)
-        admission.flush(self.queues)
+        self.figures.running_changed(self.running, now_ns)
+        self.running -= count
+        if admission.counts:
+            admission.flush(self.queues)
         if self._retried:
             with self.lock:
                 self.ledger.running -= self._retried
                 self.ledger.backoff += self._retried
             self._retried = 0
-        self.trace.slots_changed(len(running))
+        if self.trace.is_on:
+            self.trace.slots_changed(self.running)
 
     def _end_freed(self) -> None:
         freed, self._freed = self._freed, []
@@ -414,30 +429,33 @@ class Kernel:
         add = settled.append
         for task in tasks:
             task.state = DONE
-            task.version_end = version
-            add(outcome_of(task))
+            add(outcome_of(task, version))
             task.context = task.runs_in = None  # which know the task in turn
         self.figures.ended(tasks)
         outcomes = settled if self.on_settled is None else self._pass_on(tasks, settled)
         if self.requeueing is not None:
             self.requeueing.keep(tasks, outcomes)
-        self.trace.ended(settled)
+        if self.trace.is_on:
+            self.trace.ended(settled)
         if self.keeper is not None:
             self.keeper.ended(outcomes)
-        with self.lock:
-            ledger, live = self.ledger, self.live
+        lock, ledger, live = self.lock, self.ledger, self.live
+        if not lock.try_acquire(False):
+            lock.acquire()
+        try:
             ledger.queued -= queued
             ledger.backoff -= backoff
             ledger.running -= running
             ledger.outbox += len(tasks)
             for task in tasks:
                 del live[task.id]
-            woken = self.outbox.add(outcomes)
+            self._woken += self.outbox.add(outcomes)
             if self.breaker.is_open:
-                woken += self.outbox.fail_all(self.broken)
+                self._woken += self.outbox.fail_all(self.broken)
             elif self.closed is not None and not ledger.unfinished:
-                woken += self.outbox.fail_all(self.closed)
-        self._woken += woken
+                self._woken += self.outbox.fail_all(self.closed)
+        finally:
+            lock.release()
 
     def _notify(self) -> None:
         """Wake those who have got what they wait for."""

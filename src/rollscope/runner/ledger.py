@@ -1,11 +1,12 @@
 """Where all accepted tasks are: counts that always add up."""
 
-import msgspec
+from dataclasses import dataclass
 
 __all__ = ["Ledger"]
 
 
-class Ledger(msgspec.Struct):
+@dataclass(slots=True)
+class Ledger:
     """How many tasks are where; `submitted` is the sum of all others."""
 
     submitted: int = 0

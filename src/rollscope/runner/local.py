@@ -56,45 +56,48 @@ class LocalLauncher:
             running.cancel(str(task.stop[1]) if task.stop else None)
 
     async def run_rollscope_task(self, task: Task) -> None:
-        """Run an attempt; by this name it is told from what user code starts."""
-        kernel, clock = self._kernel, self._clock
-        task.attempt_ns = clock()
+        """Run an attempt; by this name it is told from what user code starts.
+
+        Thousands wait in here: what it keeps and how deep it calls is memory of each of them.
+        """
+        task.attempt_ns = self._clock()
         attempt = task.attempt
         current_task.set(task)
-        kernel.started(task)
-        awaitable: Any = None
-        value: Any = None
-        error: BaseException | None = None
+        self._kernel.started(task)
+        awaitable = None
         try:
             awaitable = task.fn(*task.args, **task.kwargs)
-            if type(awaitable) is not CoroutineType and not hasattr(awaitable, "__await__"):
-                error = _cannot_be_awaited(task, awaitable)
+            if type(awaitable) is CoroutineType or hasattr(awaitable, "__await__"):
+                self._note_value(task, attempt, await awaitable)
             else:
-                value = await awaitable
-        except BaseException as raised:
-            error = raised
-        if task.attempt != attempt:  # it was given up, and another attempt runs by now
-            kernel.leftovers.attempt_returned(task, attempt)
+                self._note_error(task, attempt, _cannot_be_awaited(task, awaitable), True)
+        except BaseException as error:
+            self._note_error(task, attempt, error, awaitable is not None)
+        is_plain = task.rare is None and task.status is Status.OK  # and so the only attempt
+        if not is_plain or (self._kernel.finds_children_by_context and _ends_children(task)):
+            if task.attempt == attempt:
+                await self._clean_up(task)
+            if task.attempt != attempt:  # it was given up, and another attempt runs by now
+                self._kernel.leftovers.attempt_returned(task, attempt)
+                return
+        task.finished_ns = self._clock()
+        self._kernel.ended(task)
+
+    def _note_value(self, task: Task, attempt: int, value: Any) -> None:  # noqa: ANN401
+        """Note what an attempt has returned, unless it was given up."""
+        if task.attempt != attempt:
             return
-        if error is not None:
-            self._note_error(task, error, was_called=awaitable is not None)
-            error = None  # its traceback would keep this frame alive
-        elif type(value) is Verdict:
+        if type(value) is Verdict:
             task.end(value.status, value.reason, value.value, detail=value.detail)
         elif value is None and task.options.none_is is not None:
             task.end(Status.REJECTED, task.options.none_is)
         else:
             task.value = value
-        is_plain = task.rare is None and task.status is Status.OK
-        if not is_plain or (kernel.finds_children_by_context and _ends_children(task)):
-            await self._clean_up(task)
-            if task.attempt != attempt:
-                kernel.leftovers.attempt_returned(task, attempt)
-                return
-        task.finished_ns = clock()
-        kernel.ended(task)
 
-    def _note_error(self, task: Task, error: BaseException, *, was_called: bool) -> None:
+    def _note_error(self, task: Task, attempt: int, error: BaseException, was_called: bool) -> None:
+        """Note what an attempt has raised, unless it was given up."""
+        if task.attempt != attempt:
+            return
         if isinstance(error, asyncio.CancelledError):
             task.end(Status.CANCELLED, Reason.SELF_CANCELLED)
             return

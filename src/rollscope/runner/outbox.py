@@ -10,8 +10,6 @@ from collections import OrderedDict, deque
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import force_setattr
-
 from rollscope.errors import OutcomeTaken, WaitTimeout
 
 if TYPE_CHECKING:
@@ -47,22 +45,19 @@ class Outbox:
 
     def __init__(
         self,
-        clock: Callable[[], int],
         random: Random,
-        deliver: Callable[[Sequence[Outcome], int], None],
+        deliver: Callable[[Sequence[Outcome]], None],
     ) -> None:
         """Begin empty.
 
         Args:
-            clock: Gives monotonic nanoseconds.
             random: For the orders that shuffle.
-            deliver: Told of outcomes that are handed over, and when.
+            deliver: Told of outcomes that are handed over.
         """
-        self._clock = clock
         self._random = random
         self._deliver = deliver
-        self._free: OrderedDict[int, Outcome] = OrderedDict()
-        """What anybody may have, in order of arrival."""
+        self.free: OrderedDict[int, Outcome] = OrderedDict()
+        """What anybody may have, in order of arrival; others look only at how many there are."""
         self._held: dict[int, Outcome] = {}
         """What somebody has reserved."""
         self._reserved: dict[int, list[Waiter]] = {}
@@ -70,21 +65,11 @@ class Outbox:
 
     def __len__(self) -> int:
         """Say how many are there."""
-        return len(self._free) + len(self._held)
+        return len(self.free) + len(self._held)
 
     def __contains__(self, task_id: int) -> bool:
         """Say whether the outcome of a task is there."""
-        return task_id in self._free or task_id in self._held
-
-    @property
-    def has_line(self) -> bool:
-        """Whether somebody waits for any outcomes."""
-        return bool(self._waiting)
-
-    @property
-    def ready(self) -> int:
-        """How many anybody may have."""
-        return len(self._free)
+        return task_id in self.free or task_id in self._held
 
     def wanted(self) -> int:
         """Say how many those who wait still want."""
@@ -100,10 +85,10 @@ class Outbox:
                     self._held[outcome.id] = outcome
                     woken += self._serve_id(outcome.id)
                 else:
-                    self._free[outcome.id] = outcome
+                    self.free[outcome.id] = outcome
         else:
             for outcome in outcomes:
-                self._free[outcome.id] = outcome
+                self.free[outcome.id] = outcome
         if self._waiting:
             woken += self.serve()
         return woken
@@ -114,11 +99,23 @@ class Outbox:
         Who comes later may have what those before do not want, and nothing else.
         """
         woken: list[Waiter] = []
-        if not self._free or not self._waiting:
-            return woken
+        waiting = self._waiting
+        while waiting and waiting[0].where is None:
+            first = waiting[0]
+            if len(self.free) < first.count:
+                return woken
+            first.result = self.take(first.count, first.order, None)
+            woken.append(waiting.popleft())
+        if waiting and self.free:
+            woken += self._serve_choosy()
+        return woken
+
+    def _serve_choosy(self) -> list[Waiter]:
+        """Serve a line whose first does not take just anything."""
+        woken: list[Waiter] = []
         ahead: list[Callable[[Outcome], bool]] = []
         for waiter in list(self._waiting):
-            if not self._free:
+            if not self.free:
                 break
             try:
                 taken = self.take(waiter.count, waiter.order, _excluding(waiter.where, ahead))
@@ -135,18 +132,22 @@ class Outbox:
             woken.append(waiter)
         return woken
 
+    def take_at_once(self, count: int, order: Order) -> list[Outcome] | None:
+        """Take exactly so many; None if there are too few, or somebody is in line for them."""
+        return None if self._waiting else self.take(count, order, None)
+
     def take(
         self, count: int, order: Order, where: Callable[[Outcome], bool] | None
     ) -> list[Outcome] | None:
         """Take exactly so many; None, and nothing taken, if there are too few."""
-        if len(self._free) < count:
+        if len(self.free) < count:
             return None
         if where is None and order == "arrival":
-            pop = self._free.popitem
-            first = [pop(last=False)[1] for _ in range(count)]
-            self._hand_over(first)
+            pop = self.free.popitem
+            first = [pop(False)[1] for _ in range(count)] if count != 1 else [pop(False)[1]]
+            self._deliver(first)
             return first
-        candidates: Iterable[Outcome] = self._free.values()
+        candidates: Iterable[Outcome] = self.free.values()
         if where is not None:
             candidates = [one for one in candidates if where(one)]
             if len(candidates) < count:
@@ -157,31 +158,32 @@ class Outbox:
         if "shuffled" in order:
             self._random.shuffle(chosen)
         for outcome in chosen:
-            del self._free[outcome.id]
-        self._hand_over(chosen)
+            del self.free[outcome.id]
+        self._deliver(chosen)
         return chosen
 
     def take_ready(self, limit: int | None) -> list[Outcome]:
         """Take what is there, in order of arrival."""
-        count = len(self._free) if limit is None else min(limit, len(self._free))
+        count = len(self.free) if limit is None else min(limit, len(self.free))
         return self.take(count, "arrival", None) or []
 
-    def join(self, waiter: Waiter) -> None:
-        """Stand in line."""
+    def join(self, waiter: Waiter) -> list[Waiter]:
+        """Stand in line; give those to be woken."""
         self._waiting.append(waiter)
+        return self.serve() if self.free else []
 
     def leave(self, waiter: Waiter) -> WaitTimeout:
         """Give up waiting; nothing was taken. Those behind may have their turn."""
         self._waiting.remove(waiter)
         where = waiter.where
-        ready = len(self._free)
+        ready = len(self.free)
         if where is not None:
-            ready = sum(1 for one in self._free.values() if where(one))
+            ready = sum(1 for one in self.free.values() if where(one))
         return WaitTimeout(waiter.count, ready)
 
     def reserve(self, task_id: int, waiter: Waiter) -> bool:
         """Keep the outcome of a task for somebody; true if it is there already."""
-        outcome = self._free.pop(task_id, None)
+        outcome = self.free.pop(task_id, None)
         if outcome is not None:
             self._held[task_id] = outcome
         self._reserved.setdefault(task_id, []).append(waiter)
@@ -192,7 +194,7 @@ class Outbox:
         if outcome is None:
             return []
         first, *others = self._reserved.pop(task_id)
-        self._hand_over([outcome])
+        self._deliver([outcome])
         first.result = [outcome]
         for other in others:
             other.error = OutcomeTaken(f"the outcome of task {task_id} was handed over")
@@ -216,23 +218,17 @@ class Outbox:
             waiter.error = error()
         return woken
 
-    def _hand_over(self, outcomes: Sequence[Outcome]) -> None:
-        now_ns = self._clock()
-        for outcome in outcomes:
-            force_setattr(outcome, "delivered_ns", now_ns)
-        self._deliver(outcomes, now_ns)
-
     def withdraw(self, task_id: int) -> None:
         """Take an outcome out that is not to be handed over after all."""
-        if self._free.pop(task_id, None) is None:
+        if self.free.pop(task_id, None) is None:
             del self._held[task_id]
 
     def put_back(self, outcomes: Iterable[Outcome]) -> None:
         """Take outcomes back that reached nobody; they are the next to be handed over."""
         for outcome in reversed(list(outcomes)):
-            self._free[outcome.id] = outcome
-            self._free.move_to_end(outcome.id, last=False)
+            self.free[outcome.id] = outcome
+            self.free.move_to_end(outcome.id, last=False)
 
     def outcomes(self) -> list[Outcome]:
         """Give all that are there, and leave them."""
-        return [*self._held.values(), *self._free.values()]
+        return [*self._held.values(), *self.free.values()]

@@ -38,8 +38,8 @@ def record_attempt(types: SpanTypes, task: Task) -> None:
 def record_sessions(types: SpanTypes, hosted: list[Any]) -> SpanColumns | None:
     """Record sessions that have ended.
 
-    Most ran once, were fetched, and nobody has read anything of them before: their records are
-    given back, ready to be written. The others become rows, as spans of any kind do.
+    Most ran once, were fetched, and nobody has added anything to them: their records are given
+    back, ready to be written. The others become rows, as spans of any kind do.
 
     Args:
         types: Of the recorder.
@@ -48,10 +48,14 @@ def record_sessions(types: SpanTypes, hosted: list[Any]) -> SpanColumns | None:
     ended = EndFacts._make(hosted[at::HOSTED] for at in range(HOSTED))
     ended = _keep_those(types, ended, _are_alike(ended))
     starts = types.hosted.claim(_spans_of(ended))
-    # None stands for one that somebody has read in this moment, or that belongs to a task.
-    ended = _keep_those(types, ended, [start is not None for start in starts])
-    claimed = list(filter(None, starts))
-    encoded = encode_alike(claimed, ended) if claimed else None
+    # None stands for one that was read, as those are that were found open or had phases, or that
+    # belongs to a task.
+    chosen = [
+        start is not None or _is_as_described(span)
+        for span, start in zip(_spans_of(ended), starts, strict=True)
+    ]
+    ended = _keep_those(types, ended, chosen)
+    encoded = encode_alike(list(compress(starts, chosen)), ended) if any(chosen) else None
     if encoded is None:
         _record_others(types, ended, repeat(False))
     return encoded
@@ -70,7 +74,6 @@ def _are_alike(ended: EndColumns) -> list[bool]:
         and attempts == 1
         and error is None
         and not detail
-        and span.describe is not None
         and not span.settings.is_special
         for span, started_ns, delivered_ns, attempts, error, detail in zip(
             ended.span,
@@ -82,6 +85,11 @@ def _are_alike(ended: EndColumns) -> list[bool]:
             strict=True,
         )
     ]
+
+
+def _is_as_described(span: HostedSession) -> bool:
+    """Whether nobody has added to a session, or given a verdict of its own."""
+    return span.attrs.keys() == {"replica"} and "outcome" not in span.fields
 
 
 def _keep_those(types: SpanTypes, ended: EndColumns, chosen: list[bool]) -> EndColumns:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from rollscope.instrument.stacks import await_chain, call_chain
 from rollscope.runner.base import RunnerBase
 from rollscope.runner.ledger import Ledger
 from rollscope.runner.stats import Stats
-from rollscope.runner.task import BACKOFF, QUEUED
+from rollscope.runner.task import BACKOFF, FREED, QUEUED, RUNNING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,7 +143,7 @@ class Reporting(RunnerBase):
         kernel, rare = self._kernel, task.rare
         if task in kernel.leftovers.zombies:
             state = "zombie"
-        elif task.id in kernel.running:
+        elif task.state in (RUNNING, FREED):
             state = "running"
         else:
             state = "backoff" if task.state == BACKOFF else "queued"
@@ -187,7 +187,7 @@ class Reporting(RunnerBase):
             queued=ledger.queued + ledger.backoff,
             running=ledger.running,
             outbox=ledger.outbox,
-            slot_seconds=figures.slot_ns_until(len(kernel.running), now_ns) * 1e-9,
+            slot_seconds=figures.slot_ns_until(kernel.running, now_ns) * 1e-9,
             outcomes={
                 f"{status}/{reason}": count
                 for (status, reason), count in figures.outcomes.copy().items()

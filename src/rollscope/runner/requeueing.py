@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
-
-from msgspec.structs import replace
 
 from rollscope.runner.gates import AgePolicy, age_of, judge_age
 from rollscope.runner.task import QUEUED
@@ -89,7 +88,6 @@ def _fresh(task: Task) -> Task:
         finished_ns=None,
         execution_ns=0,
         version_start=None,
-        version_end=None,
         value=None,
         span=None,
         rare=None,

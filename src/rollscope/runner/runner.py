@@ -153,7 +153,7 @@ class Runner(Keeping, Steering, Ending, Reporting):
             trace=Trace(self.name, self._tracer, self._gates),
             cleanup_s=self._cleanup_s,
         )
-        kernel.outbox = Outbox(self._clock, self._random, self._hand_over)
+        kernel.outbox = Outbox(self._random, self._hand_over)
         kernel.launcher = self._make_launcher(kernel)
         self._watcher = Watcher(kernel, self._probe_s, self.name)
         kernel.on_first_start, kernel.on_death = self._watcher.wake, self._watcher.stop
@@ -252,10 +252,13 @@ class Runner(Keeping, Steering, Ending, Reporting):
 
     # --- what its sides need of it ---------------------------------------------------------------
 
-    def _hand_over(self, outcomes: Sequence[Outcome], now_ns: int) -> None:
+    def _hand_over(self, outcomes: Sequence[Outcome]) -> None:
         """Count and judge outcomes that are handed over; under the lock."""
-        kernel = self._kernel
-        ledger = kernel.ledger
+        kernel, now_ns = self._kernel, self._clock()
+        ledger, times = kernel.ledger, kernel.figures.undelivered.counts
+        for outcome in outcomes:
+            force_setattr(outcome, "delivered_ns", now_ns)
+            times[(now_ns - outcome.finished_ns >> 10).bit_length()] += 1
         count = len(outcomes)
         if kernel.has_groups:
             count = sum(outcome.weight for outcome in outcomes)
@@ -267,11 +270,10 @@ class Runner(Keeping, Steering, Ending, Reporting):
             kernel.keeper.delivered(outcomes)
         if kernel.requeueing is not None:
             kernel.requeueing.forget(outcomes)
-        kernel.figures.delivered(outcomes, now_ns)
         if kernel.has_groups:
             kernel.groups.difference_update(outcome.id for outcome in outcomes)
             kernel.trace.delivered([part for whole in outcomes for part in whole.parts], now_ns)
-        else:
+        elif kernel.trace.is_on:
             kernel.trace.delivered(outcomes, now_ns)
 
     def _judge_ages(self, outcomes: Sequence[Outcome]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import repeat
-from operator import attrgetter, mul, sub
+from operator import mul, sub
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -16,7 +16,7 @@ from rollscope.model.kinds import KIND_CODES, Kind
 from rollscope.runner.sessionfacts import VERDICTS, span_status_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rollscope.instrument.hosted import HostedSession
     from rollscope.runner.outcome import Reason, Status
@@ -27,7 +27,6 @@ __all__ = ["encode_alike"]
 
 _SESSION: Final = KIND_CODES[Kind.SESSION]
 _encode = msgspec.msgpack.Encoder().encode
-_replica_of = attrgetter("replica")
 
 
 class _Attrs(msgspec.Struct, gc=False):
@@ -41,24 +40,21 @@ class _Attrs(msgspec.Struct, gc=False):
     total_s: float
 
 
-def encode_alike(starts: Iterable[Any], ended: EndColumns) -> SpanColumns | None:
-    """Write sessions that were claimed; None if what their runner was given is odd.
+def encode_alike(starts: Sequence[Any], ended: EndColumns) -> SpanColumns | None:
+    """Write sessions; None if what their runner was given is odd.
 
     Args:
-        starts: The `StartFacts` of each.
+        starts: The `StartFacts` of each that was claimed; None for those that were read before.
         ended: How each has ended.
     """
     spans: list[HostedSession] = ended.span
-    keys, groups, samples = _names_of(spans)
-    steps = [span.outer.step for span in spans]
+    scopes = _scopes_of(spans, starts)
+    _, steps, keys, groups, ids, samples = zip(*scopes, strict=True)
     versions = [span.version for span in spans]
     whole = [*samples, *steps, *versions, *ended.version_end]
-    if not are_plain_texts([*keys, *groups], SHORT) or not are_plain_numbers(whole):
+    if not are_plain_texts(keys + groups, SHORT) or not are_plain_numbers(whole):
         return None
-    for span, key in zip(spans, keys, strict=True):
-        span.label = key  # who reads the session later finds it by the same name
-    ids = [span.id for span in spans]
-    traces: list[Any] = [span.trace_id for span in spans]
+    parents, replicas = _places_of(spans, starts, keys)
     statuses, fields = _verdicts_of(ended, versions)
     count = len(ids)
     return SpanColumns(
@@ -67,24 +63,25 @@ def encode_alike(starts: Iterable[Any], ended: EndColumns) -> SpanColumns | None
         name=bytes(count),
         scope=index_column(list(range(count)), count),
         span_id=number_column(ids),
-        parent_id=bytes(8 * count),
+        parent_id=number_column(parents),
         start_ns=number_column([span.start_ns for span in spans]),
         end_ns=number_column(ended.finished_ns),
         names=["session"],
-        scopes=list(zip(traces, steps, keys, groups, ids, samples, strict=True)),
-        attrs=_attrs_of(ended, map(_replica_of, starts)),
+        scopes=scopes,
+        attrs=_attrs_of(ended, replicas),
         fields=fields,
     )
 
 
-def _names_of(spans: list[HostedSession]) -> tuple[list[Any], list[Any], list[Any]]:
-    """Give the task key, the group and the sample of each."""
+def _scopes_of(spans: Sequence[HostedSession], starts: Sequence[Any]) -> list[Any]:
+    """Give the scope of each as a frame keeps it."""
     options: TaskOptions | None = None
     label, prefix, key, group, sample = None, "task/", None, None, 0
-    keys: list[Any] = []
-    groups: list[Any] = []
-    samples: list[Any] = []
-    for span in spans:
+    scopes: list[Any] = []
+    for span, start in zip(spans, starts, strict=True):
+        if start is None:
+            scopes.append(span.scope.as_row())
+            continue
         if span.settings is not options:
             options = span.settings
             key, sample = options.key, options.sample
@@ -92,10 +89,26 @@ def _names_of(spans: list[HostedSession]) -> tuple[list[Any], list[Any], list[An
         if span.label is not label:
             label = span.label
             prefix = f"{getattr(label, '__name__', 'task')}/"
-        keys.append(key or f"{prefix}{span.number}")
-        groups.append(group)
-        samples.append(sample)
-    return keys, groups, samples
+        name = key or f"{prefix}{span.number}"
+        scopes.append((span.trace_id, span.outer.step, name, group, span.id, sample))
+    return scopes
+
+
+def _places_of(
+    spans: Sequence[HostedSession], starts: Sequence[Any], keys: Sequence[Any]
+) -> tuple[list[int], list[str]]:
+    """Give the span around each, and the runner that it ran in."""
+    parents: list[int] = []
+    replicas: list[str] = []
+    for span, start, key in zip(spans, starts, keys, strict=True):
+        if start is None:
+            parents.append(span.parent_id)
+            replicas.append(span.attrs["replica"])
+        else:
+            parents.append(0)
+            replicas.append(start.replica)
+            span.label = key  # who reads the session later finds it by the same name
+    return parents, replicas
 
 
 def _attrs_of(ended: EndColumns, replicas: Iterable[str]) -> msgspec.Raw:

@@ -12,8 +12,13 @@ if TYPE_CHECKING:
 __all__ = ["attempt_of", "outcome_of"]
 
 
-def outcome_of(task: Task) -> Outcome:
-    """Make the outcome of a task."""
+def outcome_of(task: Task, version_end: int | None) -> Outcome:
+    """Make the outcome of a task.
+
+    Args:
+        task: As it has ended.
+        version_end: The weight version as it is now.
+    """
     rare = task.rare
     status, options = task.status, task.options
     start = task.version_start
@@ -37,7 +42,7 @@ def outcome_of(task: Task) -> Outcome:
         task.started_ns,
         task.finished_ns or task.submitted_ns,
         start,
-        task.version_end if start is not None else None,
+        version_end if start is not None else None,
         versions,
         rare.partial if rare is not None and status is not Status.OK else None,
         (*rare.history, attempt_of(task)) if rare is not None and rare.history else (),

@@ -10,7 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rollscope.runner.outcome import Outcome, Reason, Status
+    from rollscope.runner.outcome import Reason, Status
     from rollscope.runner.task import Task
 
 __all__ = ["Figures", "Histogram", "Stats"]
@@ -108,24 +108,18 @@ class Figures:
         alike = 0
         for task in tasks:
             if task.status is not status or task.reason is not reason:
-                self._count(status, reason, alike)
+                if alike:
+                    self._count(status, reason, alike)
                 status, reason, alike = task.status, task.reason, 0
             alike += 1
             admitted_ns = task.admitted_ns
             if admitted_ns is not None:
                 queued[(admitted_ns - task.submitted_ns >> 10).bit_length()] += 1
                 running[(task.execution_ns >> 10).bit_length()] += 1
-        self._count(status, reason, alike)
-        if tasks:
+        if alike:
+            self._count(status, reason, alike)
             self.ended_ns = tasks[-1].finished_ns or self.ended_ns
 
     def _count(self, status: Status | None, reason: Reason | None, count: int) -> None:
-        if count:
-            key = status, reason
-            self.outcomes[key] = self.outcomes.get(key, 0) + count
-
-    def delivered(self, outcomes: Sequence[Outcome], now_ns: int) -> None:
-        """Count outcomes that were handed over."""
-        counts = self.undelivered.counts
-        for outcome in outcomes:
-            counts[(now_ns - outcome.finished_ns >> 10).bit_length()] += 1
+        key = status, reason
+        self.outcomes[key] = self.outcomes.get(key, 0) + count

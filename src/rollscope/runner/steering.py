@@ -107,7 +107,7 @@ class Steering(RunnerBase):
         return Pause(self, held_by, mode)
 
     def _abort_running(self) -> None:
-        for task in list(self._kernel.running.values()):
+        for task in self._kernel.running_tasks():
             self._kernel.abort(task)
 
     def resume(self, owner: object | None = None, *, all: bool = False) -> bool:
@@ -137,7 +137,7 @@ class Steering(RunnerBase):
         """Whether no started task touches the engine."""
         kernel = self._kernel
         if mode == "hold":
-            return all(map(kernel.pauses.is_held, list(kernel.running.values())))
+            return all(map(kernel.pauses.is_held, kernel.running_tasks()))
         return not kernel.running
 
     # --- versions --------------------------------------------------------------------------------

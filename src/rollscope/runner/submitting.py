@@ -22,11 +22,6 @@ _NOTHING_SET: Final = Context()
 """Stands for every context in which nothing is set: tasks run in copies, and 80 bytes are saved."""
 
 
-def _current_context() -> Context:
-    context = copy_context()
-    return context if context else _NOTHING_SET
-
-
 class Submitting(RunnerBase):
     """The side of a runner that takes tasks."""
 
@@ -42,8 +37,7 @@ class Submitting(RunnerBase):
             InboxFull: Too many tasks wait already.
             RunnerClosed: The runner has not started, or takes no more.
         """
-        task = Task(fn, args, kwargs or NO_TAGS, _current_context(), self._options, self._clock())
-        return self._accept_one(task)
+        return self._submit_one(fn, args, kwargs, self._options)
 
     def options(self, **changes: Any) -> Submitter:
         """Give something to submit with that has other settings.
@@ -70,11 +64,19 @@ class Submitting(RunnerBase):
         """Submit, and await room if there is none."""
         return await Submitter(self, self._options).asubmit(fn, *args, **kwargs)
 
-    def _accept_one(self, task: Task) -> Handle:
+    def _submit_one(
+        self,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        options: TaskOptions,
+    ) -> Handle:
+        context = copy_context()
+        task = Task(fn, args, kwargs or NO_TAGS, context or _NOTHING_SET, options, self._clock())
         kernel = self._kernel
         if kernel.keeper is not None:
             return self._accept([task])[0]
-        lock, given = kernel.lock, task.options.id
+        lock, given = kernel.lock, options.id
         if not lock.try_acquire(False):
             lock.acquire()
         try:
@@ -187,9 +189,7 @@ class Submitter:
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Handle:
         """As `Runner.submit`."""
-        runner = self._runner
-        task = Task(fn, args, kwargs or NO_TAGS, _current_context(), self._options, runner._clock())
-        return runner._accept_one(task)
+        return self._runner._submit_one(fn, args, kwargs, self._options)
 
     def submit_many(
         self, calls: Iterable[tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]]
@@ -197,7 +197,7 @@ class Submitter:
         """As `Runner.submit_many`."""
         now_ns = self._runner._clock()
         tasks = [
-            Task(fn, args, dict(kwargs), _current_context(), self._options, now_ns)
+            Task(fn, args, dict(kwargs), copy_context() or _NOTHING_SET, self._options, now_ns)
             for fn, args, kwargs in calls
         ]
         return self._runner._accept(tasks) if tasks else []

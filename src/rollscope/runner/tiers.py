@@ -116,23 +116,26 @@ class _Queue:
         else:
             heapq.heappop(self._ranked)
 
-    def take(self, count: int) -> list[Task]:
-        """Take up to so many heads off."""
+    def admit_many(self, count: int) -> list[Task]:
+        """Take up to so many heads off, for them to run."""
         taken: list[Task] = []
         if not self._front and not self._ranked:
             plain = self._plain
             if len(plain) == self.size:  # all of them wait still
                 pop = plain.popleft
-                taken = [pop() for _ in range(min(count, self.size))]
+                free = min(count, self.size)
+                taken = [pop() for _ in range(free)] if free > 1 else [pop()]
             while plain and len(taken) < count:
                 task = plain.popleft()
                 if task.state == QUEUED:
                     taken.append(task)
             self.size -= len(taken)
-            return taken
-        while len(taken) < count and (head := self.head()) is not None:
-            self.pop(head)
-            taken.append(head)
+        else:
+            while len(taken) < count and (head := self.head()) is not None:
+                self.pop(head)
+                taken.append(head)
+        self.running += len(taken)
+        self.used += len(taken) / self.tier.weight
         return taken
 
     def __iter__(self) -> Iterator[Task]:
@@ -147,18 +150,12 @@ class TierQueues:
     def __init__(self, tiers: Iterable[Tier], ageing_s: float = 30.0) -> None:
         self.queues = {tier.name: _Queue(tier, ageing_s) for tier in tiers}
         self._ordered = list(self.queues.values())
+        self.has_work = True
+        """Whether tasks may wait; set false by who has found none."""
 
     def __len__(self) -> int:
         """Say how many tasks wait."""
         return sum(queue.size for queue in self._ordered)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no task waits."""
-        for queue in self._ordered:  # noqa: SIM110  (asked twice for each task; thrice as fast)
-            if queue.size:
-                return False
-        return True
 
     def __iter__(self) -> Iterator[Task]:
         """Give the tasks that wait."""
@@ -177,8 +174,9 @@ class TierQueues:
     def push(self, task: Task, *, front: bool = False) -> None:
         """Let a task wait: at its place, or before all others if it was started before."""
         queue = self.queues[task.options.tier]
-        if not queue.size:
+        if not queue.size and self.has_work:
             self._catch_up(queue)
+        self.has_work = True
         if front:
             queue.push_front(task)
         else:
@@ -191,15 +189,16 @@ class TierQueues:
             for task in tasks:
                 self.push(task)
             return
-        if not queue.size:
+        if not queue.size and self.has_work:
             self._catch_up(queue)
+        self.has_work = True
         queue.push_plain(tasks)
 
     def _catch_up(self, queue: _Queue) -> None:
         """Let a tier that had nothing to do have no claim to the places it did not use."""
-        busy = [other.used for other in self._ordered if other.size]
+        busy = self.with_work()
         if busy:
-            queue.used = max(queue.used, min(busy))
+            queue.used = max(queue.used, min(other.used for other in busy))
 
     def forget(self, task: Task) -> None:
         """Count out a queued task that has ended; its state says so already."""
@@ -227,22 +226,13 @@ class TierQueues:
         queue.running += 1
         queue.used += 1.0 / queue.tier.weight
 
-    def lone_queue(self) -> _Queue | None:
-        """Give the queue that has work, if only one has."""
-        lone = None
+    def with_work(self) -> list[_Queue]:
+        """Give the queues in which tasks wait."""
+        busy = []
         for queue in self._ordered:
             if queue.size:
-                if lone is not None:
-                    return None
-                lone = queue
-        return lone
-
-    def admit_many(self, queue: _Queue, count: int) -> list[Task]:
-        """Take up to so many heads off a queue, for them to run."""
-        taken = queue.take(count)
-        queue.running += len(taken)
-        queue.used += len(taken) / queue.tier.weight
-        return taken
+                busy.append(queue)  # noqa: PERF401  (as a comprehension, one call more each turn)
+        return busy
 
     def ended(self, task: Task) -> None:
         """Note that a task runs no more."""

@@ -35,11 +35,6 @@ class Waiter:
         self.where = where
         self.result: list[Any] | None = None
         self.error: BaseException | None = None
-        self._prepare()
-
-    def _prepare(self) -> None:
-        """Make what it sleeps on."""
-        raise NotImplementedError
 
     @property
     def is_done(self) -> bool:
@@ -63,7 +58,13 @@ class ThreadWaiter(Waiter):
 
     __slots__ = ("_gate",)
 
-    def _prepare(self) -> None:
+    def __init__(
+        self,
+        count: int,
+        order: Order = "arrival",
+        where: Callable[[Outcome], bool] | None = None,
+    ) -> None:
+        super().__init__(count, order, where)
         self._gate = threading.Lock()
         self._gate.acquire()
 
@@ -83,7 +84,13 @@ class TaskWaiter(Waiter):
 
     __slots__ = ("_future", "_loop")
 
-    def _prepare(self) -> None:
+    def __init__(
+        self,
+        count: int,
+        order: Order = "arrival",
+        where: Callable[[Outcome], bool] | None = None,
+    ) -> None:
+        super().__init__(count, order, where)
         self._loop = asyncio.get_running_loop()
         self._future: asyncio.Future[None] = self._loop.create_future()
 

@@ -112,7 +112,7 @@ class Watcher:
         running = next(
             (
                 task
-                for task in list(kernel.running.values())
+                for task in kernel.running_tasks()
                 if hasattr(task.runs_in, "get_coro")
                 and getattr(task.runs_in.get_coro(), "cr_running", False)
             ),

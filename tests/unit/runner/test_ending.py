@@ -53,6 +53,26 @@ def test_a_closed_runner_begins_a_fresh_life_without_old_inputs() -> None:
         assert runner.take_ready() == []
 
 
+class _FailingGate(ExternalGate):
+    """A gate that cannot cope with a task that has ended: a fault nobody foresees."""
+
+    def finished(self, task: Any, **verdict: bool) -> None:
+        raise LookupError("it was never told of this task")
+
+
+def test_a_fault_while_places_are_freed_gives_each_permit_back_once() -> None:
+    shared = ExternalGate()
+    with Runner(probe_s=None, gates=[shared, _FailingGate("failing")]) as runner:
+        for value in range(3):
+            runner.submit(give, value)
+        with pytest.raises(RunnerBroken):
+            runner.wait(4, PATIENCE_S)
+        ledger = runner.ledger()
+        assert (ledger.outbox, ledger.unfinished, ledger.adds_up()) == (3, 0, True)
+        assert sorted(outcome.id for outcome in runner.take_ready()) == [0, 1, 2]
+    assert shared.numbers()["held"] == 0
+
+
 def test_a_runner_that_was_closed_before_it_started_works() -> None:
     runner = Runner(probe_s=None)
     runner.close()

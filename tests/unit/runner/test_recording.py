@@ -9,7 +9,7 @@ import pytest
 
 import rollscope as rs
 from rollscope.instrument.binding import bind_span_types
-from rollscope.instrument.buffers import ATTRS, ROW, SPAN, Buffers
+from rollscope.instrument.buffers import ATTRS, FIELDS, ROW, SPAN, Buffers
 from rollscope.instrument.spans import NOOP, Span
 from rollscope.model.batch import read_number_column
 from rollscope.model.refs import span_hex
@@ -163,6 +163,35 @@ def test_a_session_that_was_read_keeps_what_was_added_to_it(bench: Bench) -> Non
     span.attrs["mine"] = 5
     assert bench.record(outcome_of(span)) is None
     assert [row[ATTRS] for row in bench.rows()] == [{**WAITS, "mine": 5}]
+
+
+def test_a_session_that_was_only_looked_at_is_written_like_the_others(bench: Bench) -> None:
+    seen, unseen = bench.begin(1, group="g", sample=2), bench.begin(2)
+    scope = seen.scope.as_row()
+    columns = bench.record(outcome_of(seen), outcome_of(unseen))
+    assert columns is not None
+    assert columns.scopes[0] == scope
+    assert list(read_number_column(columns.span_id)) == [seen.id, unseen.id]
+    assert list(read_number_column(columns.parent_id)) == [0, 0]
+    assert msgspec.msgpack.decode(columns.attrs) == [WAITS, WAITS]
+    assert columns.fields[0] == columns.fields[1]
+    assert bench.rows() == []
+
+
+def test_a_session_in_a_task_is_written_below_it(run: Capture) -> None:
+    with Runner(name="pool", probe_s=None) as runner, rs.task("item") as around:
+        runner.submit(quick)
+        runner.wait(1, PATIENCE_S)
+    session = sessions(run)["item"]
+    assert session.parent_id == span_hex(around.id)
+    assert session.attrs["replica"] == "pool"
+
+
+def test_a_session_with_a_verdict_of_its_own_keeps_it(bench: Bench) -> None:
+    span = bench.begin(1)
+    span.fields["outcome"] = "rejected"
+    assert bench.record(outcome_of(span)) is None
+    assert [row[FIELDS]["outcome"] for row in bench.rows()] == ["rejected"]
 
 
 def test_sessions_that_ended_differently_keep_their_own_verdicts(run: Capture) -> None:

@@ -127,7 +127,7 @@ class ActorHost:
             Heartbeat(
                 now_ns=kernel.clock(),
                 leased=lodging.held(),
-                running=len(kernel.running),
+                running=kernel.running,
                 finished=lodging.finished,
                 zombies=lodging.living_zombies(),
                 loop_lag_s=max(runner._watcher.lag_s, runner._watcher.blocked_for_s()),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-from msgspec.structs import replace
 
 from rollscope.runner.guard import log
 from rollscope.runner.outcome import Failure, Reason, Status, describe_failure

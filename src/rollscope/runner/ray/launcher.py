@@ -229,11 +229,10 @@ class RayLauncher:
         """Whether every actor has confirmed the pause, and no task touches the engine."""
         if any(member.quiet_epoch != self._epoch for member in self.members):
             return False
-        running = self._kernel.running.values()
         if mode != "hold":
-            return not running
+            return not self._kernel.running
         held = {task for member in self.members for task in member.held}
-        return all(task in held for task in running)
+        return all(task in held for task in self._kernel.running_tasks())
 
     # --- reports come in -------------------------------------------------------------------------
 
