@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from rollscope.instrument import default as tracing
 from rollscope.instrument.stacks import call_chain
 from rollscope.runner.guard import log
 
@@ -23,6 +24,8 @@ __all__ = ["Block", "Watcher"]
 
 _PATIENCE_S: Final = 0.25
 _KEPT: Final = 20
+_LAG_METRIC: Final = "event_loop_lag_seconds"
+"""What verdicts, the page and alerts look for."""
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -91,7 +94,7 @@ class Watcher:
         asked = time.monotonic()
         self._kernel.call_loop(answered.set)
         if answered.wait(_PATIENCE_S):
-            self.lag_s = time.monotonic() - asked
+            self._note_lag(time.monotonic() - asked)
             return
         if self._end.is_set() or self._kernel.loop is None or self._kernel.loop.is_closed():
             return
@@ -100,9 +103,13 @@ class Watcher:
         while not answered.wait(1.0):
             if self._end.is_set():
                 return
-        self.lag_s = time.monotonic() - asked
+        self._note_lag(time.monotonic() - asked)
         self.blocked_since = None
         self._tell(Block(task_id, frames, self.lag_s))
+
+    def _note_lag(self, lag_s: float) -> None:
+        self.lag_s = lag_s
+        tracing.observe(_LAG_METRIC, lag_s)
 
     def _culprit(self) -> tuple[int | None, list[str]]:
         kernel = self._kernel

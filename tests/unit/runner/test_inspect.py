@@ -12,6 +12,7 @@ import pytest
 
 import rollscope as rs
 from rollscope.errors import RunnerBroken
+from rollscope.model.records import MetricRecord
 from rollscope.runner import Reason, Runner, ctx
 from rollscope.testing import capture
 from tests.unit.runner.virtual import Stage, play, turn_until
@@ -160,7 +161,13 @@ def test_user_code_that_blocks_the_loop_is_named_and_no_other_task_is_ended_for_
             assert runner.health().state == "running"
             assert runner.health().blocked_for_s == 0
         events = [one for one in captured.fold().events if one.name == "loop_blocked"]
+        lags = [
+            one.max
+            for one in captured.records()
+            if isinstance(one, MetricRecord) and one.name == "event_loop_lag_seconds"
+        ]
     assert len(events) == 1
+    assert max(lag for lag in lags if lag is not None) > 0.3
     assert events[0].attrs["task"] == culprit.id
     assert "block_for_half_a_second" in str(events[0].attrs["culprit"])
     assert 0.3 < float(str(events[0].attrs["blocked_s"])) < PATIENCE_S
