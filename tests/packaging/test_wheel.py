@@ -1,43 +1,18 @@
 from __future__ import annotations
 
 import email
-import os
-import subprocess
-import sys
-import venv
+import json
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 
 import rollscope
+from tests.packaging.environments import ROOT, attempt, install, installed, library_of, run
 
 if TYPE_CHECKING:
     from email.message import Message
-
-ROOT = Path(__file__).parents[2]
-
-
-def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program that knows nothing of this checkout."""
-    hidden = ("PYTHONPATH", "VIRTUAL_ENV")
-    environ = {name: value for name, value in os.environ.items() if name not in hidden}
-    done = subprocess.run(
-        command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel from the tree."""
-    out = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, cwd=ROOT)
-    (built,) = out.iterdir()
-    return built
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +30,8 @@ def metadata(wheel: Path) -> Message:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the wheel into an empty environment and give its interpreter."""
-    home = tmp_path_factory.mktemp("empty")
-    venv.create(home / "env", with_pip=False, symlinks=True)
-    interpreter = home / "env" / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "--python", interpreter, "install", "--quiet")
-    run(*pip, "--no-deps", "--no-index", wheel, cwd=home)
-    (library,) = (home / "env" / "lib").glob("python*/site-packages")
-    # The one dependency is lent from here, so that no network is needed.
-    (library / "msgspec").symlink_to(Path(msgspec.__file__).parent)
-    return interpreter
+    """Install the wheel as a trainer would and give its interpreter."""
+    return install(wheel, tmp_path_factory.mktemp("empty"))
 
 
 def test_the_wheel_is_pure_and_carries_the_version(wheel: Path) -> None:
@@ -119,7 +86,34 @@ def test_the_command_explains_itself(python: Path, tmp_path: Path) -> None:
 def test_a_run_is_recorded_and_read_with_no_more_than_the_wheel(
     python: Path, tmp_path: Path
 ) -> None:
-    code = "import rollscope as rs; rs.init(run='r')\nwith rs.span('x'): pass"
-    run(python, "-c", code, cwd=tmp_path)
+    assert installed(library_of(python)) == {"msgspec", "rollscope"}
+    done = run(python, "-c", _RECORDING, cwd=tmp_path)
+    assert (json.loads(done.stdout), done.stderr) == (["msgspec", "rollscope"], "")
     out = run(python.with_name("rollscope"), "cat", "r", cwd=tmp_path).stdout
     assert '"name":"x"' in out
+
+
+_RECORDING = """
+import json, sys
+before = set(sys.modules)
+import rollscope as rs
+rs.init(run="r")
+with rs.task("sum/1"), rs.session(), rs.phase("x"):
+    rs.payload("prompt", "1+1")
+rs.count("n")
+rs.shutdown()
+loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(json.dumps(sorted(loaded - sys.stdlib_module_names)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"), [("steps", "server"), ("view", "server"), ("demo", "demo")]
+)
+def test_a_command_that_needs_more_says_how_to_get_it(
+    python: Path, tmp_path: Path, command: str, extra: str
+) -> None:
+    done = attempt(python.with_name("rollscope"), command, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.endswith(f"; install with: pip install 'rollscope[{extra}]'\n")

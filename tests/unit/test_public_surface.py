@@ -7,6 +7,7 @@ import types
 import pytest
 
 import rollscope
+from tests.unit.public_api import GOLDEN, PUBLIC, describe
 
 MODULES = sorted(
     module.name
@@ -91,6 +92,18 @@ def test_users_get_exactly_these_names() -> None:
     shown = {name for name in vars(rollscope) if not name.startswith("_")}
     parts = {module.name for module in pkgutil.iter_modules(rollscope.__path__)}
     assert shown - parts == set(rollscope.__all__) - {"__version__"}
+
+
+def test_what_users_program_against_changes_on_purpose_only() -> None:
+    """If it was on purpose: `python -m tests.unit.public_api`, and a fragment in news/."""
+    assert describe() == GOLDEN.read_text().splitlines()
+
+
+def test_the_demo_is_a_program_and_nothing_to_program_against() -> None:
+    assert not [name for name in PUBLIC if name.startswith("rollscope.demo")]
+    demo = importlib.import_module("rollscope.demo")
+    parts = {module.name for module in pkgutil.iter_modules(demo.__path__)}
+    assert {name for name in vars(demo) if not name.startswith("_")} <= parts
 
 
 def test_no_part_of_the_package_shares_a_name_with_a_public_function() -> None:
