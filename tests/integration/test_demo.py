@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.integration.support import PATIENCE_S
 
 
@@ -21,6 +23,11 @@ def demo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         timeout=4 * PATIENCE_S,
         stdin=subprocess.DEVNULL,
     )
+
+
+def faults_in(said: str) -> list[str]:
+    """Give what was said on stderr, but for what a busy machine alone is to blame for."""
+    return [line for line in said.splitlines() if not line.startswith("the loop was blocked for ")]
 
 
 def rollscope(folder: Path, *arguments: str) -> str:
@@ -48,7 +55,7 @@ def test_the_demo_trains_sums_up_and_leaves_a_whole_run_and_nothing_running(
 ) -> None:
     shown = demo(tmp_path, "--steps", "3")
 
-    assert (shown.returncode, shown.stderr) == (0, "")
+    assert (shown.returncode, faults_in(shown.stderr)) == (0, [])
     assert re.search(r"live at http://127\.0\.0\.1:\d+/\?token=\S+#/demo-\d+-\d+/now", shown.stdout)
     assert (
         len(re.findall(r"^  step +\d  reward 0\.\d\d .* 96 sessions in ", shown.stdout, re.M)) == 3
@@ -77,6 +84,20 @@ def test_the_demo_trains_sums_up_and_leaves_a_whole_run_and_nothing_running(
     assert spans["spans"] > 1000
 
 
+def test_without_recording_the_demo_trains_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROLLSCOPE", "off")
+    shown = demo(tmp_path, "--steps", "2")
+
+    assert (shown.returncode, faults_in(shown.stderr)) == (0, [])
+    first, *steps, _, last = shown.stdout.splitlines()
+    assert first == "Training for 2 steps; ROLLSCOPE=off, so nothing is recorded."
+    assert [line.split()[:2] for line in steps] == [["step", "0"], ["step", "1"]]
+    assert last.startswith("Mean reward went from ")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_ctrl_c_ends_the_demo_and_everything_that_it_started(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "rollscope", "demo", "--port", "0", "--steps", "500"]
     # All its processes inherit the pipe for faults: it closes when the last one has ended.
@@ -91,7 +112,7 @@ def test_ctrl_c_ends_the_demo_and_everything_that_it_started(tmp_path: Path) -> 
 
     assert running.returncode == 130
     assert re.search(r"\nStopped after \d of 500 steps, which stay in runs/demo-", said)
-    assert faults == ""
+    assert faults_in(faults) == []
 
 
 def test_a_demo_that_is_killed_takes_its_other_processes_along(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`rollscope demo`: a small training that really learns, with the page live on it."""
 
 import math
+import os
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rollscope.cli.arguments import add_examples
 from rollscope.cli.reading import check_extra
 from rollscope.cli.tour import show_around, write_report
+from rollscope.config import resolve
 from rollscope.instrument import default
 
 if TYPE_CHECKING:
@@ -45,15 +47,19 @@ class DemoCommand:
 
     def run(self, args: Namespace) -> int:
         """Train, tell of every step, and sum up."""
-        check_extra("starlette", "uvicorn", "aiohttp")
+        check_extra("starlette", "uvicorn", "aiohttp", extra="demo")
         from rollscope.demo.page import Page
 
         name = time.strftime("demo-%Y%m%d-%H%M%S")
         run = Path(args.dir, name)
+        if not resolve({}, os.environ).enabled:
+            print(f"Training for {args.steps} steps; ROLLSCOPE=off, so nothing is recorded.")
+            return _train(args, run, None)
         run.parent.mkdir(parents=True, exist_ok=True)
         page = Page(run.parent, args.port)
         try:
             page.wait_ready()
+            _announce(args, page.address_of(name))
             code = _train(args, run, page)
             stays = not args.exit and sys.stdin.isatty() and sys.stdout.isatty()
             if stays and code == 0:
@@ -63,15 +69,19 @@ class DemoCommand:
         return code
 
 
-def _train(args: Namespace, run: Path, page: "Page") -> int:
-    from rollscope.demo.faults import Fault
-    from rollscope.demo.running import run_demo
-
-    print(f"Training for {args.steps} steps, live at {page.address_of(run.name)}", flush=True)
+def _announce(args: Namespace, address: str) -> None:
+    print(f"Training for {args.steps} steps, live at {address}", flush=True)
     if args.open:
         import webbrowser
 
-        webbrowser.open(page.address_of(run.name))
+        webbrowser.open(address)
+
+
+def _train(args: Namespace, run: Path, page: "Page | None") -> int:
+    """Train; without a page nothing is recorded, and so there is nothing to show."""
+    from rollscope.demo.faults import Fault
+    from rollscope.demo.running import run_demo
+
     default.init(
         run=run.name, dir=run.parent, role="trainer", rank=0, stack_after_s=0.5, payloads=True
     )
@@ -84,13 +94,16 @@ def _train(args: Namespace, run: Path, page: "Page") -> int:
             if len(done) == args.steps:
                 default.flush()
                 _sum_up(done)
-                show_around(run)  # from the files alone, while it is still being written
+                if page is not None:
+                    show_around(run)  # from the files alone, while it is still being written
     except KeyboardInterrupt:
-        print(f"\nStopped after {len(done)} of {args.steps} steps, which stay in {run}.")
+        stay = f", which stay in {run}" if page is not None else ""
+        print(f"\nStopped after {len(done)} of {args.steps} steps{stay}.")
         return 130
     finally:
         default.shutdown()
-    write_report(run, args.steps)
+    if page is not None:
+        write_report(run, args.steps)
     return 0
 
 

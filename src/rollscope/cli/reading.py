@@ -63,8 +63,12 @@ def _count(text: str) -> int:
     return number
 
 
-def check_extra(*more: str) -> None:
+def check_extra(*more: str, extra: str = "server") -> None:
     """See that what reading needs is installed.
+
+    Args:
+        *more: What else is needed.
+        extra: The set of dependencies that brings all of it.
 
     Raises:
         MissingExtra: It is not; the message says how to install it.
@@ -72,8 +76,8 @@ def check_extra(*more: str) -> None:
     missing = [name for name in (*_EXTRA, *more) if find_spec(name) is None]
     if missing:
         raise MissingExtra(
-            f"this command needs {', '.join(missing)}; install with: pip install "
-            "'rollscope[server]'"
+            f"this command needs {', '.join(missing)}; "
+            f"install with: pip install 'rollscope[{extra}]'"
         )
 
 

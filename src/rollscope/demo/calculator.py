@@ -9,6 +9,8 @@ import resource
 import sys
 import time
 
+__all__ = ["main"]
+
 _PRODUCT = re.compile(r"(\d{1,6})\*(\d{1,6})")
 
 

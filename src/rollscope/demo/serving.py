@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 
 from aiohttp import web
+from aiohttp.log import server_logger
 
 __all__ = ["serve"]
 
@@ -34,6 +35,8 @@ async def serve(app: web.Application, until: Callable[[], bool] = lambda: False)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(over.wait(), 0.5)
     loop.remove_reader(sys.stdin.fileno())
+    # A request that ends just as its connection is closed is none of the user's troubles.
+    server_logger.disabled = True
     await runner.cleanup()
 
 
