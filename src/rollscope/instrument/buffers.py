@@ -100,8 +100,10 @@ class Buffers:
         self.open_started()
         wanted = _FIRST_LOOK
         while True:
-            # One call into C: no other thread changes the map meanwhile.
-            newest = list(islice(reversed(self.open.values()), wanted))
+            try:
+                newest = list(islice(reversed(self.open.values()), wanted))
+            except RuntimeError:  # another thread came between the making of it and its use
+                newest = list(self.open.values())[: -wanted - 1 : -1]  # one call, which none parts
             fresh = list(takewhile(lambda span: not is_known(span.id), newest))
             if len(fresh) < wanted:
                 return fresh[::-1]

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import sys
 import threading
 
 from rollscope.instrument.buffers import ROW, Buffers, take_all
+from rollscope.instrument.spans import Span
 
 
 def test_taking_empties_the_list_itself() -> None:
@@ -60,3 +62,32 @@ def test_clearing_keeps_the_lists_that_others_hold() -> None:
     buffers.clear()
     assert buffers.rows is rows
     assert not any((buffers.rows, buffers.open, buffers.facts, buffers.samples, buffers.payloads))
+
+
+def test_open_spans_are_found_while_other_threads_open_and_end_more() -> None:
+    buffers, is_over = Buffers(), threading.Event()
+    for number in range(500):
+        buffers.open[number] = Span()
+        buffers.open[number].id = number
+
+    def churn() -> None:
+        other = Span()
+        other.id = 1_000
+        while not is_over.is_set():
+            for number in range(1_000, 1_040):
+                buffers.open[number] = other
+            for number in range(1_000, 1_040):
+                del buffers.open[number]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = threading.Thread(target=churn)
+    thread.start()
+    try:
+        for _ in range(20_000):
+            found = [span.id for span in buffers.opened_since(lambda number: number < 495)]
+            assert [number for number in found if number != 1_000] == [495, 496, 497, 498, 499]
+    finally:
+        is_over.set()
+        thread.join()
+        sys.setswitchinterval(interval)
