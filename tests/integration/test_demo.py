@@ -63,7 +63,7 @@ def test_the_demo_trains_sums_up_and_leaves_a_whole_run_and_nothing_running(
     assert re.search(
         r"\nMean reward went from 0\.\d\d to 0\.\d\d in \d+ s: 288 sessions", shown.stdout
     )
-    for question in ("Why was the last step slow?", "Which rollouts are stuck right now?"):
+    for question in ("How long did steps take, and why?", "Which rollouts are stuck right now?"):
         assert f"\n{question}\n" in shown.stdout
     assert "generate / engine.request" in shown.stdout
     (run,) = (tmp_path / "runs").glob("demo-*/")

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rollscope.errors import CommandError, MissingExtra
+from rollscope.errors import CommandError, MissingExtra, NotARunError
 from rollscope.store.run import find_run, list_runs, read_run_file
 
 if TYPE_CHECKING:
@@ -89,7 +89,10 @@ def chosen_run(args: Namespace) -> Path:
         CommandError: There is no run at all.
     """
     if args.run is not None:
-        return find_run(args.run, args.dir)
+        try:
+            return find_run(args.run, args.dir)
+        except NotARunError as error:
+            raise _told_of_import(error, Path(args.run)) from None
     runs = runs_by_age(Path(args.dir))
     if not runs:
         raise CommandError(
@@ -97,6 +100,20 @@ def chosen_run(args: Namespace) -> Path:
             "holds your runs (`rollscope demo` records a small one)"
         )
     return runs[-1]
+
+
+def _told_of_import(error: NotARunError, place: Path) -> NotARunError:
+    """Say how to read what another tool has written, if that is what it is."""
+    if not place.exists():
+        return error
+    from rollscope.cli.importing import count_foreign
+
+    if not count_foreign(place):
+        return error
+    return NotARunError(
+        f"{place} was written by another tool; make a run of it with `rollscope import {place}`, "
+        f"or look at it with `rollscope view {place}`"
+    )
 
 
 def runs_by_age(directory: Path) -> list[Path]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SqlCommand"]
 
+_VERBS: Final = ("select", "with", "from", "describe", "show", "summarize")
 _SHOWN_ROWS: Final = 1_000
 """Rows of a table in a terminal; more than anybody reads, and few enough to draw at once."""
 
@@ -69,10 +70,17 @@ def _given_query(args: Namespace) -> str | None:
     try:
         if args.file in (None, "-"):
             return sys.stdin.read()
+        if _is_query(args.file):
+            return str(args.file)
         return Path(args.file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         where = "the input" if args.file in (None, "-") else args.file
         raise CommandError(f"cannot read the queries in {where}: {error}") from None
+
+
+def _is_query(text: str) -> bool:
+    """Say whether a query was given where a file belongs: no path has those words."""
+    return text.split(None, 1)[0].lower() in _VERBS and not Path(text).exists()
 
 
 def _limit(args: Namespace, shape: str) -> int | None:

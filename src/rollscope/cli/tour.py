@@ -9,7 +9,7 @@ from typing import Final
 __all__ = ["show_around", "write_report"]
 
 _STOPS = (
-    ("Why was the last step slow?", ("steps",)),
+    ("How long did steps take, and why?", ("steps",)),
     ("Which rollouts are stuck right now?", ("stuck", "--stacks")),
     ("Where does the time go?", ("hotspots", "--scope", "all")),
 )

@@ -7,7 +7,6 @@ memory, no files, no children.
 import re
 import resource
 import sys
-import time
 
 __all__ = ["main"]
 
@@ -25,8 +24,9 @@ def main() -> None:
         resource.setrlimit(limit, (most, most))
     for line in sys.stdin:
         asked = line.strip()
-        while asked == "hang":
-            time.sleep(60)
+        if asked == "hang":
+            sys.stdin.read()  # until whoever asked lets go of the pipe, or is gone
+            return
         found = _PRODUCT.fullmatch(asked)
         answer = str(int(found[1]) * int(found[2])) if found else "error"
         sys.stdout.write(f"{answer}\n")

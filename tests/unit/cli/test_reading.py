@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,7 +18,6 @@ from rollscope.testing import RunShape, generate_run
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from pathlib import Path
 
 Out = pytest.CaptureFixture[str]
 SMALL = RunShape(steps=1, tasks_per_step=2, group_size=1, rollout_processes=1)
@@ -116,3 +116,12 @@ def test_help_and_cat_work_without_the_extra(tmp_path: Path) -> None:
         )
         assert (done.returncode, done.stderr) == (0, b"")
         assert done.stdout
+
+
+def test_files_of_other_tools_are_told_apart_from_what_is_no_run(capsys: Out) -> None:
+    sample = Path(__file__).parents[2] / "fixtures" / "areal" / "session_tracer"
+
+    assert main(["steps", str(sample)]) == 1
+    said = capsys.readouterr().err
+    assert f"rollscope import {sample}" in said
+    assert f"rollscope view {sample}" in said

@@ -200,3 +200,8 @@ def test_the_prompt_explains_itself_and_goes_on_after_mistakes(
 )
 def test_a_query_is_complete_at_a_semicolon_that_counts(text: str, is_complete: bool) -> None:
     assert repl.is_complete(text) is is_complete
+
+
+def test_a_query_in_the_place_of_a_file_is_asked(run: str, capsys: Out) -> None:
+    assert main(["sql", run, "SELECT 40 + 2 AS answer"]) == 0
+    assert "42" in capsys.readouterr().out

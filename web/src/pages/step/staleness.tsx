@@ -48,7 +48,7 @@ export function StalenessPanel({ asked, step }: { asked: Asked<StepAnswer>; step
 
 function nothing(staleness: Staleness): string | null {
   if (!staleness.is_published)
-    return "No version was ever published, so no lag can be told: call rollscope.version(n).";
+    return "No version was ever published, so no lag can be told: record the event weights.published with its version.";
   return staleness.at_start.count + staleness.at_end.count > 0
     ? null
     : "No session of the step says which version made it.";
