@@ -80,7 +80,8 @@ function FindingLine(props: { finding: CaseFinding; wall: number; step: number }
 /** What a finding is about, each with its address. */
 function evidenceLinks(evidence: Evidence, step: number): [string, string][] {
   const links: [string, string][] = [];
-  const inStep = (text: string): string => link("sessions", "", { f: `${text} step:${step}`, sort: "-ran" });
+  const inStep = (text: string): string =>
+    link("sessions", "", { f: `${text} step:${step}`, sort: "-ran" });
   const { sessions, phase, detail, pool, host, process } = evidence;
   if (sessions.length) links.push([plural(sessions.length, "session"), sessionsHref(sessions)]);
   if (phase !== null) {
