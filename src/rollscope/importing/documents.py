@@ -25,6 +25,7 @@ _TRIES: Final = 4
 _ALONE: Final = 500
 _split = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _SPACE: Final = re.compile(r"[\s,]*")
+_BLANK: Final = re.compile(r"\s*")
 Outline = dict[str, Any]
 """The small members of a document beside its array; whole once the array was read to its end."""
 
@@ -101,6 +102,7 @@ class Window:
         self._most = most
         self._outline = {} if outline is None else outline
         self._held = ""
+        self._is_behind_bad = False
         self._at = 0
         self._decode = json.JSONDecoder().raw_decode
         self._is_object = False
@@ -165,11 +167,26 @@ class Window:
                 return self._skip()
         if end < 0:
             return self._skip()
+        if self._is_behind_bad:
+            length = end - self._at
+            if not self._is_followed(length):
+                return self._skip()  # a piece of a text in the one that cannot be read
+            self._is_behind_bad, end = False, self._at + length
         start, self._at = self._at, end
         return Element(self._held[start:end].encode("utf-8", "replace"))
 
+    def _is_followed(self, length: int) -> bool:
+        """Say whether a value of so many characters stands where elements of an array do."""
+        while True:
+            after = _BLANK.match(self._held, self._at + length).end()  # type: ignore[union-attr]
+            if after < len(self._held):
+                return self._held[after] in ",]"
+            if not self._more():
+                return False
+
     def _skip(self) -> Element:
         """Go to where the next element may begin."""
+        self._is_behind_bad = True
         found = _NEXT.search(self._held, self._at + 1)
         while found is None and self._more_only():
             found = _NEXT.search(self._held)
