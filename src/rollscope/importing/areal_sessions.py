@@ -8,12 +8,7 @@ from rollscope.importing.areal_survey import SUPERSEDED, Survey
 from rollscope.importing.areal_tasks import Tasks
 from rollscope.importing.formats import Options, Place
 from rollscope.importing.statuses import read_reason, read_status
-from rollscope.importing.values import (
-    decode_object,
-    derived_id,
-    leaf_id,
-    seconds_to_ns,
-)
+from rollscope.importing.values import WALL_NS, decode_object, derived_id, leaf_id, seconds_to_ns
 from rollscope.importing.writing import Domain, RunWriter
 from rollscope.model.kinds import EVENT_CODE, KIND_CODES, STATUS_CODES, Kind, Outcome, Status
 from rollscope.model.scope import ScopeRow
@@ -27,8 +22,6 @@ _PHASE: Final = KIND_CODES[Kind.PHASE]
 _OK: Final = STATUS_CODES[Status.OK]
 _OPEN: Final = STATUS_CODES[Status.OPEN]
 _LOST: Final = STATUS_CODES[Status.LOST]
-_WALL_NS: Final = 10**18
-"""Below a billion seconds it is no wall clock."""
 _NO_FIELDS: Final[dict[str, Any]] = {}
 _MOST_WORDS: Final = 1000
 _MOST_CHARACTERS: Final = 512
@@ -67,7 +60,7 @@ class ArealSessions:
 
     def survey(self, place: Place, raw: bytes) -> None:
         """Note the keys."""
-        self._survey.look(_number(place), raw)
+        self._survey.look(place.number, raw)
 
     def settle(self) -> None:
         """Find lives, duplicates, samples and, if asked to, steps."""
@@ -81,7 +74,7 @@ class ArealSessions:
 
     def take(self, place: Place, raw: bytes) -> str:
         """Write a session with its phases and its verdict."""
-        survey, number, at = self._survey, _number(place), self._next
+        survey, number, at = self._survey, place.number, self._next
         places = survey.places
         while at < len(places) and places[at] < number:
             at += 1
@@ -143,7 +136,7 @@ class ArealSessions:
         self._report.count(_FATES[verdict.outcome, is_open])
 
     def _domain(self, worker: str, life: int, record: dict[str, Any], start_ns: int) -> Domain:
-        is_wall = start_ns >= _WALL_NS
+        is_wall = start_ns >= WALL_NS
         key = (worker, life, is_wall)
         domain = self._domains.get(key)
         if domain is None:
@@ -270,7 +263,3 @@ def _text(value: object) -> str:
         return ""
     number = whole_number(value)
     return str(value if number is None else number)[:_MOST_CHARACTERS]
-
-
-def _number(place: Place) -> int:
-    return place.file_number << 40 | place.line

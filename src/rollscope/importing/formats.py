@@ -24,6 +24,11 @@ class Place(NamedTuple):
     outline: Mapping[str, Any] = NO_OUTLINE
     """Of a document, its small members beside the records; whole when all was surveyed."""
 
+    @property
+    def number(self) -> int:
+        """The place as one number, the same in both passes and in the order of reading."""
+        return self.file_number << 40 | self.line
+
 
 class Options(NamedTuple):
     """What the user asked for."""

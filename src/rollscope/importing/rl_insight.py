@@ -14,7 +14,7 @@ from rollscope.importing.rl_insight_sessions import (
     session_key,
 )
 from rollscope.importing.statuses import read_status
-from rollscope.importing.values import decode_object, stable_bytes, stable_id
+from rollscope.importing.values import WALL_NS, decode_object, stable_bytes, stable_id
 from rollscope.importing.writing import Domain, RunWriter
 from rollscope.instrument.sanitise import clean_text
 from rollscope.metrics.buckets import bucket_of
@@ -27,7 +27,6 @@ from rollscope.otlp.rows import Row, fit_attrs
 __all__ = ["RlInsight"]
 
 _STATUS: Final = STATUS_CODES
-_WALL_NS: Final = 10**18
 _MOST_NS: Final = 2**62
 _KINDS: Final = (b"counter", b"gauge", b"histogram", b"trace")
 _TURN: Final = re.compile(r"gateway_generation|turn_\d+")
@@ -84,11 +83,11 @@ class RlInsight:
             return
         first = self._times.get(place.file_number, times[0])
         self._times[place.file_number] = min(first, times[0])
-        if times[0] >= _WALL_NS:
+        if times[0] >= WALL_NS:
             self._writer.note_wall(times[0])
         key = session_key(said)
         if key is not None:
-            self._sessions.note_span(key, _number(place), *times, said)
+            self._sessions.note_span(key, place.number, *times, said)
 
     def settle(self) -> None:
         """Nothing is left to conclude."""
@@ -123,7 +122,7 @@ class RlInsight:
     ) -> str:
         domain = self._domain(said, start_ns)
         attrs, key = _attrs(said), session_key(said)
-        if key is not None and self._sessions.is_teller(key, _number(place)):
+        if key is not None and self._sessions.is_teller(key, place.number):
             self._sessions.write(domain, key, start_ns, said, attrs)
         content = sorted(said.items(), key=lambda item: item[0])
         own_id = stable_id("rl-insight", domain.name, name, start_ns, end_ns, content)
@@ -152,7 +151,7 @@ class RlInsight:
     def _domain(self, said: dict[str, Any], start_ns: int) -> Domain:
         pid = whole_number(said.get("process_id"))
         name = "process" if pid is None else f"process-{pid}"
-        is_wall = start_ns >= _WALL_NS
+        is_wall = start_ns >= WALL_NS
         name = name if is_wall else f"{name}.monotonic"
         return self._writer.domain(name, role="rl-insight", pid=pid or 0, is_wall=is_wall)
 
@@ -229,10 +228,6 @@ class RlInsight:
         """Write the sessions that have not ended, and the tasks."""
         if self._times:
             self._sessions.finish(self._writer, max(self._times.values()))
-
-
-def _number(place: Place) -> int:
-    return place.file_number << 40 | place.line
 
 
 def _times_of(event: dict[str, Any]) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ import msgspec
 
 from rollscope.importing.accounts import Report
 from rollscope.importing.statuses import Verdict, read_status
+from rollscope.importing.tasks import TaskSpans
 from rollscope.importing.values import seconds_to_ns, stable_bytes, stable_id
 from rollscope.importing.writing import Domain, RunWriter
 from rollscope.instrument.sanitise import clean_text
@@ -93,7 +94,7 @@ class AgentSessions:
         self._known: dict[SessionKey, _Known] = {}
         self._turns: dict[tuple[str, str, int | None], list[int]] = {}
         """By run and step: the first and the last turn."""
-        self._tasks: dict[tuple[Any, ...], tuple[Domain, ScopeRow, int, list[int]]] = {}
+        self._tasks = TaskSpans(report)
 
     def note_span(
         self, key: SessionKey, place: int, start_ns: int, end_ns: int, said: Mapping[str, Any]
@@ -210,12 +211,7 @@ class AgentSessions:
                 start, end = self._turns.get(run, (fallback_ns, fallback_ns))
                 self._report.guess("times of a session")
             self._add(domain, key, verdict, attrs, {}, start, end)
-        for where, scope, task_id, (start, last, is_open) in self._tasks.values():
-            status, end = (_STATUS[Status.OPEN], 0) if is_open else (_STATUS[Status.OK], last)
-            row = (KIND_CODES[Kind.TASK], status, "task", scope, task_id, 0, start, end)
-            where.add(Row(*row, fit_attrs({}), {}))
-            self._report.count("tasks")
-        self._tasks.clear()
+        self._tasks.write()
 
     def _add(
         self,
@@ -248,6 +244,4 @@ class AgentSessions:
         domain.add(Row(*row, start, end, fit_attrs(attrs), fields))
         fate = verdict.outcome or ("completed" if end else Status.OPEN)
         self._report.count(f"sessions {fate}")
-        whole: ScopeRow = (*scope[:4], None, None)
-        bounds = self._tasks.setdefault(key[:4], (domain, whole, task_id, [start, end, 0]))[3]
-        bounds[:] = min(bounds[0], start), max(bounds[1], end), bounds[2] | (not end)
+        self._tasks.note(task_id, domain, scope, start, end)

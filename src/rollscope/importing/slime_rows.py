@@ -10,13 +10,14 @@ from rollscope.importing.accounts import Report
 from rollscope.importing.formats import Place
 from rollscope.importing.slime_items import Item, read_items, read_moment
 from rollscope.importing.slime_sessions import add_items, judge_row, row_attrs
-from rollscope.importing.values import decode_object, stable_bytes, stable_id
-from rollscope.importing.writing import Domain, RunWriter
+from rollscope.importing.tasks import TaskSpans
+from rollscope.importing.values import WALL_NS, decode_object, stable_bytes, stable_id
+from rollscope.importing.writing import RunWriter
 from rollscope.instrument.sanitise import clean_text
 from rollscope.model.kinds import KIND_CODES, STATUS_CODES, Kind, Status
 from rollscope.model.scope import ScopeRow
 from rollscope.otlp.aliases import whole_number
-from rollscope.otlp.rows import NO_ATTRS, Row, fit_attrs
+from rollscope.otlp.rows import Row, fit_attrs
 
 __all__ = ["SlimeRows"]
 
@@ -24,8 +25,6 @@ _SESSION: Final = KIND_CODES[Kind.SESSION]
 _TASK: Final = KIND_CODES[Kind.TASK]
 _OK: Final = STATUS_CODES[Status.OK]
 _OPEN: Final = STATUS_CODES[Status.OPEN]
-_WALL_NS: Final = 10**18
-"""Below a billion seconds it is no wall clock."""
 _ROLLOUT: Final = re.compile(r"rollout_(eval_)?(\d{1,18})")
 _NAME_BYTES: Final = 1024
 
@@ -43,14 +42,6 @@ class _Chosen(msgspec.Struct):
     digest: int
 
 
-class _Task(msgspec.Struct):
-    domain: Domain
-    scope: ScopeRow
-    start_ns: int
-    end_ns: int
-    is_open: bool = False
-
-
 class SlimeRows:
     """Makes a session of each row. Some 500 bytes are held for one."""
 
@@ -59,7 +50,7 @@ class SlimeRows:
     def __init__(self, writer: RunWriter, report: Report) -> None:
         self._writer, self._report = writer, report
         self._chosen: dict[int, _Chosen] = {}
-        self._tasks: dict[int, _Task] = {}
+        self._tasks = TaskSpans(report)
 
     def claims(self, raw: bytes) -> bool:
         """Look for the names that every row has."""
@@ -71,16 +62,16 @@ class SlimeRows:
         if read is None:
             return
         row, start_ns = read[0], read_moment(read[0].get("start"))
-        if start_ns >= _WALL_NS:
+        if start_ns >= WALL_NS:
             self._writer.note_wall(start_ns)
         step = _rollout(place.file.path).step
         rank = (-1 if step is None else step, read_moment(row.get("end")))
         digest = stable_id(raw)
         found = self._chosen.get(_key(row, place))
         if found is None:
-            self._chosen[_key(row, place)] = _Chosen(_number(place), rank, digest)
+            self._chosen[_key(row, place)] = _Chosen(place.number, rank, digest)
         elif digest != found.digest and rank >= found.rank:
-            found.place, found.rank, found.digest = _number(place), rank, digest
+            found.place, found.rank, found.digest = place.number, rank, digest
 
     def settle(self) -> None:
         """Have nothing to conclude."""
@@ -97,7 +88,7 @@ class SlimeRows:
         chosen = self._chosen.get(key)
         if chosen is None:
             return "bad: written while it was read"
-        if chosen.place != _number(place):
+        if chosen.place != place.number:
             is_same = stable_id(raw) == chosen.digest
             return "duplicate" if is_same else "an older version of a session"
         items, left = read_items(row.get("items"))
@@ -128,7 +119,7 @@ class SlimeRows:
             end_ns = _end(row, items, start_ns, attrs)
         if is_odd:
             attrs["source_not_finite"] = True
-        is_wall = start_ns >= _WALL_NS
+        is_wall = start_ns >= WALL_NS
         domain = self._writer.domain("slime" if is_wall else "slime.monotonic", is_wall=is_wall)
         if domain.account.clock == "unanchored":
             attrs["clock"] = "unanchored"
@@ -139,25 +130,12 @@ class SlimeRows:
         told = (_SESSION, verdict.status, "session", scope, session_id, task_id, start_ns, end_ns)
         domain.add(Row(*told, fit_attrs(attrs), fields))
         add_items(domain, scope, session_id, items, end_ns)
-        self._note_task(task_id, domain, scope, start_ns, end_ns)
+        self._tasks.note(task_id, domain, scope, start_ns, end_ns)
         self._report.count(f"sessions {verdict.outcome or ('completed' if end_ns else 'open')}")
 
-    def _note_task(
-        self, task_id: int, domain: Domain, scope: ScopeRow, start_ns: int, end_ns: int
-    ) -> None:
-        of_task: ScopeRow = (*scope[:4], None, None)
-        task = self._tasks.setdefault(task_id, _Task(domain, of_task, start_ns, end_ns))
-        task.start_ns, task.end_ns = min(task.start_ns, start_ns), max(task.end_ns, end_ns)
-        task.is_open |= not end_ns
-
     def finish(self) -> None:
-        """Write tasks, which last from their first session to the end of their last one."""
-        for task_id, task in self._tasks.items():
-            status, end_ns = (_OPEN, 0) if task.is_open else (_OK, task.end_ns)
-            row = (_TASK, status, "task", task.scope, task_id, 0, task.start_ns, end_ns)
-            task.domain.add(Row(*row, NO_ATTRS, {}))
-        if self._tasks:
-            self._report.count("tasks", len(self._tasks))
+        """Write the tasks."""
+        self._tasks.write()
 
 
 def _end(row: dict[str, Any], items: list[Item], start_ns: int, attrs: dict[str, Any]) -> int:
@@ -195,7 +173,3 @@ def _key(row: dict[str, Any], place: Place) -> int:
     if trace_id:
         return stable_id("slime", str(trace_id))
     return stable_id("slime", PurePath(place.file.path).name, str(row.get("row_id")), place.line)
-
-
-def _number(place: Place) -> int:
-    return place.file_number << 40 | place.line

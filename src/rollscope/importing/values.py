@@ -10,6 +10,7 @@ from rollscope.model.undecodable import UNDECODABLE
 from rollscope.otlp.aliases import first_number, whole_number
 
 __all__ = [
+    "WALL_NS",
     "decode_object",
     "derived_id",
     "leaf_id",
@@ -21,6 +22,8 @@ __all__ = [
     "stable_number",
 ]
 
+WALL_NS: Final = 10**18
+"""Below a billion seconds it is no wall clock."""
 _BILLION: Final = 1_000_000_000
 _EXACT_MICROS: Final = 2.0**40
 _WALL_MICROS: Final = 2.0**50

@@ -2,14 +2,13 @@
 
 from typing import Any, Final
 
-import msgspec
-
 from rollscope.importing.accounts import Report
 from rollscope.importing.formats import Place
-from rollscope.importing.values import stable_bytes, stable_id
+from rollscope.importing.tasks import TaskSpans
+from rollscope.importing.values import WALL_NS, stable_bytes, stable_id
 from rollscope.importing.verifiers_fields import read_time
 from rollscope.importing.verifiers_records import Members, Shape, read_record
-from rollscope.importing.verifiers_rows import WALL_NS, add_trace
+from rollscope.importing.verifiers_rows import add_trace
 from rollscope.importing.verifiers_sessions import (
     Episode,
     judge_episode,
@@ -27,7 +26,7 @@ from rollscope.importing.verifiers_survey import (
 from rollscope.importing.writing import ZERO_NS, Domain, RunWriter
 from rollscope.model.kinds import KIND_CODES, STATUS_CODES, Kind, Status
 from rollscope.model.scope import ScopeRow
-from rollscope.otlp.rows import NO_ATTRS, Row, fit_attrs
+from rollscope.otlp.rows import Row, fit_attrs
 
 __all__ = ["VerifiersEpisodes"]
 
@@ -35,14 +34,6 @@ _SESSION: Final = KIND_CODES[Kind.SESSION]
 _TASK: Final = KIND_CODES[Kind.TASK]
 _OK: Final = STATUS_CODES[Status.OK]
 _OPEN: Final = STATUS_CODES[Status.OPEN]
-
-
-class _Task(msgspec.Struct):
-    domain: Domain
-    scope: ScopeRow
-    start_ns: int
-    end_ns: int
-    is_open: bool = False
 
 
 class VerifiersEpisodes:
@@ -53,7 +44,7 @@ class VerifiersEpisodes:
     def __init__(self, writer: RunWriter, report: Report) -> None:
         self._writer, self._report = writer, report
         self._survey = Survey()
-        self._tasks: dict[int, _Task] = {}
+        self._tasks = TaskSpans(report)
         self._updates: set[int] = set()
         self._latest_ns: dict[int, int] = {}
         """By file, the latest time so far: what stands behind it was written later."""
@@ -69,7 +60,7 @@ class VerifiersEpisodes:
         read = read_record(raw)
         if read is None or read[0].shape is Shape.NONE:
             return
-        for trace in self._survey.look(_number(place), place.file.path, read[0], raw):
+        for trace in self._survey.look(place.number, place.file.path, read[0], raw):
             start_ns = read_time(trace.inside("timing").get("start"))
             if start_ns >= WALL_NS:
                 self._writer.note_wall(start_ns)
@@ -93,7 +84,7 @@ class VerifiersEpisodes:
         if chosen is None:  # it stands in an episode too
             return "duplicate"
         layout = read_layout(place.file.path)
-        if chosen.place != _number(place):
+        if chosen.place != place.number:
             is_copy = digest == chosen.digest or layout.is_effective != chosen.is_effective
             return "duplicate" if is_copy else "an older version of an episode"
         origin = read_origin(record, layout)._replace(
@@ -183,24 +174,10 @@ class VerifiersEpisodes:
 
     def _note_task(
         self, task_id: int, domain: Domain, scope: ScopeRow, start_ns: int, end_ns: int
-    ) -> None:
-        task = self._tasks.get(task_id)
-        if task is None:
-            of_task: ScopeRow = (*scope[:4], None, None)
-            task = self._tasks[task_id] = _Task(domain, of_task, start_ns, end_ns)
-        task.start_ns = min(task.start_ns, start_ns)
-        task.end_ns = max(task.end_ns, end_ns)
-        task.is_open |= not end_ns
+    ) -> bool:
+        """Learn that a session of a task was written, and say whether it is the first one."""
+        return self._tasks.note(task_id, domain, scope, start_ns, end_ns)
 
     def finish(self) -> None:
-        """Write tasks, which last from their first session to the end of their last one."""
-        for task_id, task in self._tasks.items():
-            status, end_ns = (_OPEN, 0) if task.is_open else (_OK, task.end_ns)
-            row = (_TASK, status, "task", task.scope, task_id, 0, task.start_ns, end_ns)
-            task.domain.add(Row(*row, NO_ATTRS, {}))
-        if self._tasks:
-            self._report.count("tasks", len(self._tasks))
-
-
-def _number(place: Place) -> int:
-    return place.file_number << 40 | place.line
+        """Write the tasks."""
+        self._tasks.write()

@@ -89,11 +89,12 @@ class LiveEpisodes(VerifiersEpisodes):
 
     def _note_task(
         self, task_id: int, domain: Domain, scope: ScopeRow, start_ns: int, end_ns: int
-    ) -> None:
-        if task_id not in self._tasks:
+    ) -> bool:
+        is_first = super()._note_task(task_id, domain, scope, start_ns, end_ns)
+        if is_first:
             row = (_TASK, _OPEN, "task", (*scope[:4], None, None), task_id, 0, start_ns, 0)
             domain.add(Row(*row, NO_ATTRS, {}))
-        super()._note_task(task_id, domain, scope, start_ns, end_ns)
+        return is_first
 
 
 class _Tail:

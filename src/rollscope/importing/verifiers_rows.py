@@ -10,10 +10,8 @@ from rollscope.model.kinds import KIND_CODES, SPAN_CODES, STATUS_CODES, Kind, St
 from rollscope.model.scope import ScopeRow
 from rollscope.otlp.rows import Row, fit_attrs
 
-__all__ = ["WALL_NS", "add_trace"]
+__all__ = ["add_trace"]
 
-WALL_NS: Final = 10**18
-"""Below a billion seconds it is no wall clock."""
 _PHASE: Final = KIND_CODES[Kind.PHASE]
 _AGENT: Final = SPAN_CODES["misc"]
 _OK: Final = STATUS_CODES[Status.OK]

@@ -12,6 +12,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from rollscope.importing.values import WALL_NS
+
 __all__ = [
     "DUPLICATE",
     "INSTANT",
@@ -19,7 +21,6 @@ __all__ = [
     "MOST_NS",
     "OPEN",
     "PART",
-    "WALL_NS",
     "WHOLE",
     "Pairs",
     "Stage",
@@ -27,8 +28,6 @@ __all__ = [
 ]
 
 MOST_NS: Final = 2**62
-WALL_NS: Final = 10**18
-"""Below a billion seconds it is no wall clock."""
 WHOLE, OPEN, PART, LONELY, INSTANT, DUPLICATE = range(6)
 """What an event comes to: a span that it ends; one that has not ended; the start of one that
 another event ends; an end of nobody knows what; an instant; nothing new."""

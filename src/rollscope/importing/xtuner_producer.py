@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from rollscope.importing.accounts import Report
 from rollscope.importing.formats import Place
-from rollscope.importing.values import decode_object, derived_id
+from rollscope.importing.values import WALL_NS, decode_object, derived_id
 from rollscope.importing.writing import Domain, RunWriter
 from rollscope.importing.xtuner_pairs import (
     DUPLICATE,
@@ -18,7 +18,6 @@ from rollscope.importing.xtuner_pairs import (
     LONELY,
     OPEN,
     PART,
-    WALL_NS,
     What,
 )
 from rollscope.importing.xtuner_producer_sessions import TEXT_BYTES, Sessions, error_attrs
@@ -78,7 +77,7 @@ class XtunerProducer:
 
     def survey(self, place: Place, raw: bytes) -> None:
         """Note the event."""
-        self._survey.look(place.file_number << 40 | place.line, raw)
+        self._survey.look(place.number, raw)
 
     def settle(self) -> None:
         """Pair starts and ends, find sessions and groups."""
@@ -93,7 +92,7 @@ class XtunerProducer:
     def take(self, place: Place, raw: bytes) -> str:
         """Write what an event tells: a span that it ends or leaves open, an instant, a session."""
         pairs = self._survey.pairs
-        at = pairs.find(place.file_number << 40 | place.line)
+        at = pairs.find(place.number)
         if at < 0:
             is_object = decode_object(raw) is not None
             return f"bad: no {'trace id, no stage or no time' if is_object else 'JSON object'}"

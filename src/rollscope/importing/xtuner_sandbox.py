@@ -11,7 +11,9 @@ from typing import Any, Final
 from rollscope.importing.accounts import Report
 from rollscope.importing.formats import Place
 from rollscope.importing.statuses import Verdict, read_reason, read_status
+from rollscope.importing.tasks import TaskSpans
 from rollscope.importing.values import (
+    WALL_NS,
     decode_object,
     derived_id,
     millis_to_ns,
@@ -19,7 +21,7 @@ from rollscope.importing.values import (
     stable_id,
 )
 from rollscope.importing.writing import Domain, RunWriter
-from rollscope.importing.xtuner_pairs import DUPLICATE, INSTANT, LONELY, OPEN, PART, WALL_NS, What
+from rollscope.importing.xtuner_pairs import DUPLICATE, INSTANT, LONELY, OPEN, PART, What
 from rollscope.importing.xtuner_sandbox_survey import (
     VERDICT,
     Ended,
@@ -60,8 +62,7 @@ class XtunerSandbox:
         self._names: list[str] = []
         """Of sessions, by number."""
         self._calls: set[int] = set()
-        self._tasks: dict[str, tuple[Domain, ScopeRow, int, list[int]]] = {}
-        """By key: where it is written, its scope and id; its start, end, and whether it is open."""
+        self._tasks = TaskSpans(report)
 
     def claims(self, raw: bytes) -> bool:
         """Look for what no other format has, and for what its writer could not write."""
@@ -73,7 +74,7 @@ class XtunerSandbox:
 
     def survey(self, place: Place, raw: bytes) -> None:
         """Note the line."""
-        self._survey.look(place.file_number << 40 | place.line, raw)
+        self._survey.look(place.number, raw)
 
     def settle(self) -> None:
         """Pair starts and ends, and find out how sessions ended."""
@@ -96,7 +97,7 @@ class XtunerSandbox:
             return "bad: no time"
         domain = self._domain(place, at_ns)
         pairs = self._survey.pairs
-        at = pairs.find(place.file_number << 40 | place.line)
+        at = pairs.find(place.number)
         if at < 0:
             if not is_call(record):
                 return "bad: no uid, stage or verdict"
@@ -230,12 +231,7 @@ class XtunerSandbox:
         domain.add(Row(*row, start, end, fit_attrs(attrs), fields))
         fate = verdict.outcome or ("completed" if end else Status.OPEN)
         self._report.count(f"sessions {fate}")
-        whole: ScopeRow = (*scope[:4], None, None)
-        bounds = self._tasks.setdefault(
-            str(self._survey.tasks.get(session, (self._names[session],))[0]),
-            (domain, whole, task_id, [start, end, 0]),
-        )[3]
-        bounds[:] = min(bounds[0], start), max(bounds[1], end), bounds[2] | (not end)
+        self._tasks.note(task_id, domain, scope, start, end)
 
     def _verdict(
         self, ended: Ended, record: dict[str, Any], attrs: dict[str, Any]
@@ -259,12 +255,8 @@ class XtunerSandbox:
         return verdict, {} if reason is None else {"reason": clean_text(reason, _TEXT_BYTES)}
 
     def finish(self) -> None:
-        """Write tasks, which last from their first session to the end of their last one."""
-        for domain, scope, task_id, (start, last, is_open) in self._tasks.values():
-            status, end = (_STATUS[Status.OPEN], 0) if is_open else (_STATUS[Status.OK], last)
-            row = (KIND_CODES[Kind.TASK], status, "task", scope, task_id, 0, start, end)
-            domain.add(Row(*row, fit_attrs({}), {}))
-            self._report.count("tasks")
+        """Write the tasks."""
+        self._tasks.write()
 
 
 def _failure(text: object, attrs: dict[str, Any]) -> dict[str, Any]:
