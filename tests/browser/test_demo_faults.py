@@ -84,7 +84,7 @@ def test_a_slow_reward_is_named(start: Callable[[str], Demo], open_page: OpenPag
         if line.startswith("reward `digits` held ")
     )
     page = open_page(demo.page(f"/step/{said[0]}"))
-    expect(page.get_by_text("held", exact=False).first).to_be_visible()
+    expect(page.get_by_text(re.compile("reward .digits. held ")).first).to_be_visible()
 
 
 def test_a_stuck_tool_is_named_with_the_line_it_hangs_on(

@@ -12,6 +12,7 @@ from rollscope.cli.arguments import add_examples
 from rollscope.cli.reading import check_extra
 from rollscope.cli.tour import show_around, write_report
 from rollscope.config import resolve
+from rollscope.demo.faults import Fault
 from rollscope.instrument import default
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["DemoCommand"]
 
 _BAR: Final = 24
-_FAULTS: Final = ("slow-reward", "stuck-tool", "dead-replica", "skewed-clock")
 
 
 class DemoCommand:
@@ -35,7 +35,11 @@ class DemoCommand:
         parser.add_argument("--dir", default="runs", help="where to put the run (default: runs)")
         parser.add_argument("--steps", type=_positive, default=80, help="steps (default: 80)")
         parser.add_argument("--seed", type=int, default=7, help="makes runs differ (default: 7)")
-        parser.add_argument("--fault", choices=_FAULTS, help="what goes wrong, for you to find")
+        parser.add_argument(
+            "--fault",
+            choices=[fault.value for fault in Fault],
+            help="what goes wrong, for you to find",
+        )
         parser.add_argument("--port", type=int, help="where the page is (default: 7077 if free)")
         parser.add_argument("--open", action="store_true", help="open the page in a browser")
         parser.add_argument(
@@ -79,7 +83,6 @@ def _announce(args: Namespace, address: str) -> None:
 
 def _train(args: Namespace, run: Path, page: "Page | None") -> int:
     """Train; without a page nothing is recorded, and so there is nothing to show."""
-    from rollscope.demo.faults import Fault
     from rollscope.demo.running import run_demo
 
     default.init(

@@ -8,6 +8,7 @@ import aiohttp
 import rollscope as rs
 from rollscope import rollout
 from rollscope.demo.language import ASK, END, decode, encode
+from rollscope.demo.policy import MODEL
 from rollscope.demo.replicas import Replicas
 from rollscope.demo.sandbox import Sandbox
 
@@ -57,7 +58,7 @@ class Multiply(rollout.RolloutWorkflow):
     ) -> list[int]:
         sampling = rollout.GenerationConfig(max_new_tokens=_MOST_TOKENS, stop_token_ids=stops)
         request = rollout.ModelRequest(list(transcript.input_ids), sampling)
-        with rs.phase("generate", model="tiny-policy", tokens_in=len(transcript)) as phase:
+        with rs.phase("generate", model=MODEL, tokens_in=len(transcript)) as phase:
             response = await rollout.generate(engine, request)
             phase.set(tokens_out=response.output_len)
         transcript.add_generated(response)

@@ -12,8 +12,10 @@ import numpy.typing as npt
 
 from rollscope.demo.language import PAD, VOCABULARY, encode
 
-__all__ = ["WINDOW", "Policy", "windows"]
+__all__ = ["MODEL", "WINDOW", "Policy", "windows"]
 
+MODEL: Final = "tiny-policy"
+"""What replicas call it."""
 WINDOW: Final = 8
 _SIZE: Final = len(VOCABULARY)
 Floats = npt.NDArray[np.float64]

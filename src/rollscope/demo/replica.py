@@ -6,7 +6,7 @@ It answers `/v1/completions` as vLLM does with token ids, takes new weights, and
 import argparse
 import asyncio
 import contextlib
-from typing import Any, Final
+from typing import Any
 
 from aiohttp import web
 
@@ -14,11 +14,10 @@ import rollscope as rs
 from rollscope.demo.batching import BatchingEngine
 from rollscope.demo.faults import join_from_another_host
 from rollscope.demo.language import decode
+from rollscope.demo.policy import MODEL
 from rollscope.demo.serving import serve
 
 __all__ = ["Replica"]
-
-MODEL: Final = "tiny-policy"
 
 
 class Replica:

@@ -8,6 +8,7 @@ import msgspec
 
 import rollscope as rs
 from rollscope.demo.children import Child
+from rollscope.demo.policy import MODEL
 from rollscope.errors import CommandError
 from rollscope.rollout import ModelRequest, ModelResponse
 from rollscope.rollout.client import EndpointUnavailable, HttpEngine, RetryRule
@@ -35,7 +36,7 @@ class Replicas:
                 child,
                 HttpEngine(
                     f"http://127.0.0.1:{child.port}/v1",
-                    model="tiny-policy",
+                    model=MODEL,
                     version=self.get_version,
                     retry=RetryRule(max_retries=0),
                 ),

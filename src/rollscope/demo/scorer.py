@@ -18,7 +18,7 @@ _SPREAD: Final = 0.7
 _SLOW_SHARE: Final = 0.01
 _SLOW_TIMES: Final = 12.0
 _LONGEST_S: Final = 3.0
-_FAULT_SHARE: Final = 0.06
+_FAULT_SHARE: Final = 0.15
 _FAULT_S: Final = (4.0, 6.0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Final
 
 from rollscope.instrument.spans import LEFT
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from rollscope.instrument.recorder import Recorder
     from rollscope.instrument.spans import Span
 
-__all__ = ["end_at"]
+__all__ = ["end_at", "record_past"]
 
 _OK: Final = STATUS_CODES[Status.OK]
 
@@ -35,3 +36,17 @@ def end_at(recorder: Recorder, span: Span, end_ns: int) -> bool:
     recorder.buffers.rows.extend((*place, end, _OK, span.attrs, fields or None))
     span.parent = LEFT
     return True
+
+
+def record_past(recorder: Recorder, span: Span, start_ns: int, end_ns: int) -> None:
+    """Record a span that is over, below the current one.
+
+    Args:
+        recorder: What records it.
+        span: Made, and not entered.
+        start_ns: By the recorder's monotonic clock, as is the end.
+        end_ns: When it ended.
+    """
+    copy_context().run(span.__enter__)  # so that it is current for nobody
+    span.start_ns = start_ns
+    end_at(recorder, span, end_ns)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from rollscope.instrument.calls import GAUGE, STEP_BEGUN, STEP_ENDED
-from rollscope.instrument.pastends import end_at
+from rollscope.instrument.pastends import record_past
 from rollscope.instrument.sanitise import plain_number
 
 if TYPE_CHECKING:
@@ -58,7 +57,4 @@ def record_past_span(
         end_ns: By the same.
         **attrs: Anything else worth knowing.
     """
-    span = recorder.new_span(name, category, attrs)
-    copy_context().run(span.__enter__)  # so that it is current for nobody
-    span.start_ns = start_ns
-    end_at(recorder, span, end_ns)
+    record_past(recorder, recorder.new_span(name, category, attrs), start_ns, end_ns)

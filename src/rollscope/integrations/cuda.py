@@ -10,12 +10,11 @@ from __future__ import annotations
 import sys
 import threading
 from collections import deque
-from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from rollscope.instrument import default
 from rollscope.instrument.guard import guarded, pass_over
-from rollscope.instrument.pastends import end_at
+from rollscope.instrument.pastends import record_past
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -88,13 +87,7 @@ class _Devices:
             anchor.at_ns + round(anchor.event.elapsed_time(region.end) * 1e6), start_ns
         )
         state = recorder.types.new_state(region.name, f"cuda:{region.device}", region.attrs)
-
-        def write() -> None:
-            state.__enter__()
-            state.start_ns = start_ns
-            end_at(recorder, state, end_ns)
-
-        copy_context().run(write)  # so that it is current for nobody
+        record_past(recorder, state, start_ns, end_ns)
         return end_ns
 
     def _renew(self, torch: Torch, recorder: Recorder, region: _Region, end_ns: int) -> None:
