@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from rollscope.instrument.baggage import format_baggage, parse_baggage
 from rollscope.instrument.guard import tell_once
-from rollscope.instrument.sanitise import clean_text
 from rollscope.instrument.spans import NOOP, RemoteSpan
 from rollscope.instrument.tracestate import format_tracestate, parse_tracestate
-from rollscope.model.refs import SpanRef, format_traceparent, parse_traceparent, span_hex
+from rollscope.model.refs import SpanRef, format_traceparent, parse_traceparent
 from rollscope.model.scope import Scope
 
 if TYPE_CHECKING:
@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Attachment", "extract_span", "inject_span"]
 
 _HEADERS: Final = ("traceparent", "tracestate", "baggage")
+_LENGTHS: Final = frozenset(map(len, _HEADERS))
 _NESTED: Final = ("_ray_trace_ctx", "_xtuner_trace_carrier", "_otel_ctx")
 """Where others put headers among their own values: Ray's tracing, XTuner and ROLL."""
-_PREFIX: Final = "rollscope."
-_MAX_BAGGAGE: Final = 8192
-_MAX_MEMBER: Final = 512
 
 
 def inject_span(
@@ -51,36 +49,14 @@ def inject_span(
         tracestate: The same, of the other header.
         run: The run that the span belongs to.
     """
-    from urllib.parse import quote  # costs 5 ms, which not every program needs to pay
-
     ref = span.ref
     if ref is None:
         return
-    carrier["traceparent"] = format_traceparent(ref)
     scope = span.scope
-    members = {
-        "step": scope.step,
-        "task": scope.task_key,
-        "group": scope.group,
-        "session": None if scope.session_id is None else span_hex(scope.session_id),
-        "sample": scope.sample,
-    }
-    # Made to fit as they are in the log, so that both sides name the same task, and short enough
-    # for an environment variable.
-    ours = [
-        f"{_PREFIX}{name}={quote(clean_text(value, _MAX_MEMBER), safe='')}"
-        for name, value in members.items()
-        if value is not None
-    ]
-    theirs = [
-        member
-        for member in baggage.split(",")
-        if member.strip() and not member.strip().startswith(_PREFIX)
-    ]
-    if ours or theirs:
-        carrier["baggage"] = ",".join(theirs + ours)
-    state = format_tracestate(run, scope, tracestate)
-    if state:
+    carrier["traceparent"] = format_traceparent(ref)
+    if members := format_baggage(scope, baggage):
+        carrier["baggage"] = members
+    if state := format_tracestate(run, scope, tracestate):
         carrier["tracestate"] = state
 
 
@@ -112,51 +88,28 @@ def extract_span(carrier: Mapping[str, object], add_facts: AddFacts) -> Span | N
 
 
 def _headers_of(carrier: Mapping[str, object]) -> dict[str, str]:
+    # Most headers are none of ours, which their length tells soonest.
     return {
-        str(name).lower(): value
+        name.lower(): value
         for name, value in carrier.items()
-        if isinstance(value, str) and str(name).lower() in _HEADERS
+        if isinstance(name, str)
+        and len(name) in _LENGTHS
+        and isinstance(value, str)
+        and name.lower() in _HEADERS
     }
 
 
 def _scope_of(ref: SpanRef, headers: Mapping[str, str]) -> Scope:
     """Read what the span belongs to; a proxy may have kept either header only."""
-    scope = _baggage_scope(ref, headers.get("baggage", ""))
+    scope = parse_baggage(ref.trace_id, headers.get("baggage", ""))
+    if any(value is not None for value in scope.as_row()[1:]):
+        return scope
     state = parse_tracestate(headers.get("tracestate", ""))
-    if state is None or any(value is not None for value in scope.as_row()[1:]):
+    if state is None:
         return scope
     return Scope(
         ref.trace_id, state.step, state.task_key, state.group, state.session_id, state.sample
     )
-
-
-def _baggage_scope(ref: SpanRef, baggage: str) -> Scope:
-    from urllib.parse import unquote
-
-    if len(baggage) > _MAX_BAGGAGE:
-        baggage = baggage[:_MAX_BAGGAGE].rpartition(",")[0]  # half a member would mislead
-    members: dict[str, str] = {}
-    for member in baggage.split(","):
-        name, _, value = member.strip().partition("=")
-        if name.startswith(_PREFIX):
-            members[name.removeprefix(_PREFIX)] = unquote(value.partition(";")[0])
-    return Scope(
-        ref.trace_id,
-        _whole(members.get("step"), 10),
-        members.get("task"),
-        members.get("group"),
-        _whole(members.get("session"), 16, least=1),
-        _whole(members.get("sample"), 10),
-    )
-
-
-def _whole(text: str | None, base: int, least: int = -(2**63)) -> int | None:
-    """Read a number that came from outside; None unless it fits a record."""
-    try:
-        number = int(text, base) if text else None
-    except ValueError:
-        return None
-    return number if number is not None and least <= number < 2**63 else None
 
 
 class Attachment:

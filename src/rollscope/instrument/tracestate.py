@@ -8,6 +8,7 @@ spans with the run and session that caused them.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rollscope.instrument.sanitise import clean_text
@@ -46,6 +47,23 @@ def format_tracestate(run: str | None, scope: Scope, others: str = "") -> str:
         scope: What the span belongs to.
         others: The header as it was before.
     """
+    value = _own_value(run, scope)
+    if not others:
+        return f"{_KEY}={value}" if value else ""
+    members = [f"{_KEY}={value}"] if value else []
+    size = len(value) + len(_KEY) + 1
+    for member in others.split(","):
+        text = member.strip()
+        size += len(text) + 1
+        if not text or text.startswith(f"{_KEY}=") or size > _MAX_HEADER:
+            continue
+        if len(members) < _MAX_MEMBERS and text.isascii() and text.isprintable():
+            members.append(text)
+    return ",".join(members)
+
+
+@lru_cache(maxsize=1024)  # a session asks many a time, and always for the same
+def _own_value(run: str | None, scope: Scope) -> str:
     values = {
         "r": run,
         "s": None if scope.session_id is None else span_hex(scope.session_id),
@@ -65,16 +83,7 @@ def format_tracestate(run: str | None, scope: Scope, others: str = "") -> str:
         longer = f"{value};{part}" if value else part
         if len(longer) <= _MAX_VALUE:  # whole parts only: half a key would name another task
             value = longer
-    members = [f"{_KEY}={value}"] if value else []
-    size = len(value) + len(_KEY) + 1
-    for member in others.split(","):
-        text = member.strip()
-        size += len(text) + 1
-        if not text or text.startswith(f"{_KEY}=") or size > _MAX_HEADER:
-            continue
-        if len(members) < _MAX_MEMBERS and text.isascii() and text.isprintable():
-            members.append(text)
-    return ",".join(members)
+    return value
 
 
 def parse_tracestate(header: str) -> StateMember | None:
