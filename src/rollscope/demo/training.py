@@ -25,6 +25,7 @@ _STALENESS: Final = 1
 _TRAIN_S_PER_TOKEN: Final = 0.0004
 """What training takes, as if the policy were large."""
 _CHECKPOINT_EVERY: Final = 20
+_PATIENCE_S: Final = 5.0
 
 
 class StepDone(NamedTuple):
@@ -91,8 +92,7 @@ class Training:
                 yield self._step(step)
         finally:
             # What is still under way ends first, else it would fail on closed connections.
-            self._executor.pause()
-            self._executor.runner.cancel(where=lambda _: True, reason="closed")
+            self._executor.runner.drain(_PATIENCE_S, mode="cancel")
             self._workflow.close(self._replicas)
             self._executor.destroy()
 
