@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
-__all__ = ["say_count", "say_names", "say_ns", "say_share", "say_where"]
+from rollscope.model.refs import span_hex
+
+__all__ = ["say_count", "say_names", "say_ns", "say_sample", "say_share", "say_where"]
 
 _MS = 1_000_000
 _SECOND = 1_000 * _MS
@@ -47,6 +49,13 @@ def say_names(names: Iterable[str], at_most: int = 3) -> str:
     more = [f"{len(listed) - at_most} more"] if len(listed) > at_most else []
     *most, last = [*listed[:at_most], *more]
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def say_sample(task_key: str | None, sample: int | None, span_id: int) -> str:
+    """Name a session by task and sample, as far as known, else by its id."""
+    if task_key is None:
+        return span_hex(span_id)
+    return task_key if sample is None else f"{task_key}#{sample}"
 
 
 def say_where(name: str, detail: str | None) -> str:

@@ -7,13 +7,13 @@ import msgspec
 
 from rollscope.analysis.awaits import waiting_line
 from rollscope.analysis.stuck import StuckRow
-from rollscope.analysis.wording import say_count, say_ns
+from rollscope.analysis.wording import say_count, say_ns, say_sample
 from rollscope.answers.source import Source
 from rollscope.answers.stuck import Stuck
 from rollscope.model.refs import span_hex
 from rollscope.screens.sheet import RankedColumn, Sheet
 from rollscope.screens.tables import Column, Screen
-from rollscope.screens.words import say_frame, say_phase, say_sample
+from rollscope.screens.words import say_frame, say_phase
 
 __all__ = ["STUCK_COLUMNS", "Lost", "look_at_lost", "stuck_cells", "stuck_screen"]
 

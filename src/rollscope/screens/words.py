@@ -5,8 +5,7 @@ import time
 from typing import Final
 
 from rollscope.analysis.rows import SessionRow
-from rollscope.analysis.wording import say_ns
-from rollscope.model.refs import span_hex
+from rollscope.analysis.wording import say_ns, say_sample
 
 __all__ = [
     "assign_letters",
@@ -17,7 +16,6 @@ __all__ = [
     "say_maybe_ns",
     "say_number",
     "say_phase",
-    "say_sample",
     "say_session",
     "say_signed",
     "say_signed_share",
@@ -31,13 +29,6 @@ OTHER_MARK: Final = "."
 def say_session(row: SessionRow) -> str:
     """Name a session as `show` takes it: task and sample, else its id."""
     return say_sample(row.task_key, row.sample, row.span_id)
-
-
-def say_sample(task_key: str | None, sample: int | None, span_id: int) -> str:
-    """Name a session by task and sample, as far as known, else by its id."""
-    if task_key is None:
-        return span_hex(span_id)
-    return task_key if sample is None else f"{task_key}#{sample}"
 
 
 def say_maybe_ns(ns: int | None) -> str:

@@ -133,7 +133,9 @@ def test_a_span_of_another_process_that_begins_before_its_parent_points_to_a_clo
 def test_the_tail_names_who_held_it_in_what_and_where() -> None:
     # 100 slots: 95 sessions end at 69, five at 100; four of the five are in a tool.
     early = [session(n, 0, 69) for n in range(1, 96)]
-    late = [session(n, 0, 100, host="host-07") for n in range(96, 101)]
+    late = [
+        session(n, 0, 100, host="host-07", task_key="web/7", sample=n - 96) for n in range(96, 101)
+    ]
     inside = [span(1000 + n, "toolcall", 60, 100, kind=Kind.PHASE, session_id=n)
               for n in range(96, 100)]  # fmt: skip
     inside.append(span(1100, "generate", 60, 100, kind=Kind.PHASE, session_id=100))
@@ -142,11 +144,46 @@ def test_the_tail_names_who_held_it_in_what_and_where() -> None:
 
     assert finding.sentence == (
         "31 s (31 %) passed after 95 % of the sessions had ended; "
-        "5 held it, 4 of them in toolcall on host-07."
+        "5 (web/7#4, web/7#3, web/7#2 and 2 more) held it, 4 of them in toolcall on host-07, "
+        "the last 31 s after the others."
     )
     assert finding.stake_ns == 31 * S
     assert set(finding.evidence.sessions) == set(range(96, 101))
     assert (finding.evidence.phase, finding.evidence.host) == ("toolcall", "host-07")
+
+
+def test_a_single_straggler_is_named_by_its_task_wherever_it_is_told_of() -> None:
+    early = [session(n, 0, 40) for n in range(1, 40)]
+    late = session(40, 0, 90, task_key="math/21", sample=1)
+    calls = PhaseTotal(name="toolcall", detail="browser", count=40, total_ns=90 * S, p95_ns=S)
+    facts = step(
+        *early,
+        late,
+        capacity={"r0": 40},
+        trainer=[span(100, "batch.wait", 0, 90), span(101, "train", 90, 100)],
+        phases=[calls],
+    )
+    inside = [
+        span(200, "toolcall", 10, 90, kind=Kind.PHASE, session_id=40, detail="browser"),
+        span(201, "toolcall", 8, 9, kind=Kind.PHASE, session_id=40, detail="browser"),
+    ]
+    history = [StepSummary(step=n, wall_ns=S, p95_ns={"toolcall browser": S}) for n in range(3)]
+
+    verdict = judge(facts, inside, history=history)
+
+    assert [finding.sentence for finding in verdict.findings] == [
+        "The trainer waited 90 s for its batch: 40 s filling, 50 s for stragglers (math/21#1).",
+        "toolcall `browser` held 81 % of the path, by one call of math/21#1 that took 80 s "
+        "(p95 1 s).",
+        "50 s (50 %) passed after 95 % of the sessions had ended; math/21#1 held it in toolcall "
+        "`browser`, 50 s after the others.",
+    ]
+    assert verdict.findings[1].evidence.sessions == [40]
+    calls.p95_ns = 20 * S  # the service as a whole has become slower
+    slower = only("service", judge(facts, inside, history=history))
+    assert slower.sentence == (
+        "toolcall `browser` held 81 % of the path: p95 20 s (previous 3: 1 s)."
+    )
 
 
 def test_a_broad_tail_names_nobody() -> None:
@@ -212,9 +249,10 @@ def test_stuck_sessions_of_a_running_step_are_told() -> None:
         "the step cannot end without them."
     )
     assert finding.evidence.sessions == [1, 2, 3]
+    sessions[0].task_key, sessions[0].sample = "web/3", 2
     alone = only("stuck", judge(facts, stuck=[rows[0], stuck(5, 70, name="env", detail=None)]))
     assert alone.sentence == (
-        "2 sessions are stuck; 1 session is stuck in toolcall `browser` for 14 min; "
+        "2 sessions are stuck; web/3#2 is stuck in toolcall `browser` for 14 min; "
         "the step cannot end without them."
     )
 

@@ -9,9 +9,10 @@ from typing import Final
 
 from rollscope.analysis.rules.case import Case, Evidence, Finding, LoopStall, Rule, StuckSession
 from rollscope.analysis.rules.pools import find_dead, find_gate, find_replica, find_sync
+from rollscope.analysis.rules.services import find_service
 from rollscope.analysis.rules.sessions import find_queue, find_stuck, find_tail, find_waste
 from rollscope.analysis.rules.trust import find_clock, find_data
-from rollscope.analysis.rules.work import find_loop, find_service, find_shift, find_trainer
+from rollscope.analysis.rules.work import find_loop, find_shift, find_trainer
 
 __all__ = [
     "NOTICES",

@@ -1,6 +1,6 @@
 """What rules judge by, and what they find."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -9,6 +9,7 @@ import msgspec
 from rollscope.analysis.path import SpansOf
 from rollscope.analysis.rows import StepFacts
 from rollscope.analysis.steps import StepParts, StepSummary
+from rollscope.analysis.wording import say_names, say_sample
 
 __all__ = ["MOST_NAMED", "Case", "Evidence", "Finding", "LoopStall", "Rule", "StuckSession"]
 
@@ -94,6 +95,15 @@ class Case:
     def stake(self, part: float, whole: float) -> int:
         """Turn a share of anything into the same share of the wall."""
         return round(self.wall_ns * part / whole) if whole else 0
+
+    def names(self, ids: Iterable[int]) -> str:
+        """Name sessions of the step by task and sample; "" where no task of them is known."""
+        wanted = dict.fromkeys(ids)
+        by_id = {one.span_id: one for one in self.facts.sessions if one.span_id in wanted}
+        rows = [by_id[one] for one in wanted if one in by_id]
+        if all(row.task_key is None for row in rows):
+            return ""
+        return say_names(say_sample(row.task_key, row.sample, row.span_id) for row in rows)
 
     def before(self) -> str:
         """Say which steps the history holds."""

@@ -36,7 +36,7 @@ def find_tail(case: Case) -> Finding | None:
         sentence += f"; a broad tail of {say_count(len(held), 'session')}"
     elif held:
         evidence, where = _held_where(case, held, tail.p95_end_ns)
-        sentence += f"; {len(held)} held it{where}"
+        sentence += f"; {_holders(case, held)} held it{where}{_after_the_others(case, held)}"
     return Finding(
         rule="tail",
         stake_ns=tail.tail_wall_ns,
@@ -61,6 +61,9 @@ def find_stuck(case: Case) -> Finding | None:
     oldest_ns = max(row.age_ns for row in there)
     where = say_where(name, detail)
     among = "" if len(there) == len(rows) else f"{say_count(len(rows), 'session')} are stuck; "
+    ids = [row.session_id for row in there if row.session_id is not None]
+    names, number = case.names(ids), say_count(len(there), "session")
+    who = (names if len(there) == 1 else f"{number} ({names})") if names else number
     verb = "is" if len(there) == 1 else "are"
     span = f"for {say_ns(oldest_ns)}" if len(there) == 1 else f"for up to {say_ns(oldest_ns)}"
     them = "it" if len(rows) == 1 else "them"
@@ -68,14 +71,9 @@ def find_stuck(case: Case) -> Finding | None:
         rule="stuck",
         stake_ns=min(oldest_ns, case.wall_ns),
         sentence=(
-            f"{among}{say_count(len(there), 'session')} {verb} stuck in {where} {span}; "
-            f"the step cannot end without {them}."
+            f"{among}{who} {verb} stuck in {where} {span}; the step cannot end without {them}."
         ),
-        evidence=Evidence(
-            sessions=[row.session_id for row in there if row.session_id is not None][:MOST_NAMED],
-            phase=name,
-            detail=detail,
-        ),
+        evidence=Evidence(sessions=ids[:MOST_NAMED], phase=name, detail=detail),
         try_next="Look at the line they await, and give that call a timeout.",
     )
 
@@ -132,6 +130,26 @@ def _longest(case: Case, row: WasteRow) -> list[int]:
         and row.outcome in (str(session.outcome), str(session.status))
     ]
     return [session_id for _, session_id in sorted(ended)[:MOST_NAMED]]
+
+
+def _holders(case: Case, held: Sequence[SessionRow]) -> str:
+    """Name who held a tail, or count them where their tasks are not known."""
+    names = case.names(session.span_id for session in held)
+    if len(held) == 1:
+        return names or "1"
+    return f"{len(held)} ({names})" if names else str(len(held))
+
+
+def _after_the_others(case: Case, held: Sequence[SessionRow]) -> str:
+    """Say how much later than all other sessions the last of them ended, if it has."""
+    holders = {session.span_id for session in held}
+    others = [one.end_ns for one in case.facts.sessions if one.span_id not in holders]
+    ends = [one.end_ns for one in held if one.end_ns is not None]
+    known = [end_ns for end_ns in others if end_ns is not None]
+    if not known or len(known) < len(others) or len(ends) < len(held):
+        return ""
+    late_ns = max(ends) - max(known)
+    return f", {'' if len(held) == 1 else 'the last '}{say_ns(late_ns)} after the others"
 
 
 def _held_where(case: Case, held: Sequence[SessionRow], since_ns: int) -> tuple[Evidence, str]:

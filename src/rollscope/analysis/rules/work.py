@@ -1,58 +1,17 @@
-"""Rules on work: services, the trainer, event loops, and phases that grew."""
+"""Rules on work: the trainer, event loops, and phases that grew."""
 
 from statistics import median as middle
 from typing import Final
 
-from rollscope.analysis.ranks import NEEDED_FOR_P95, median
-from rollscope.analysis.roles import role_of
-from rollscope.analysis.rows import PhaseTotal
 from rollscope.analysis.rules.case import MOST_NAMED, Case, Evidence, Finding
 from rollscope.analysis.statistics import MAD_SCALE, mad
-from rollscope.analysis.steps import service_key
-from rollscope.analysis.wording import say_ns, say_share, say_where
+from rollscope.analysis.wording import say_ns, say_share
 
-__all__ = ["find_loop", "find_service", "find_shift", "find_trainer"]
+__all__ = ["find_loop", "find_shift", "find_trainer"]
 
-_MUCH: Final = 0.15
 _SECOND: Final = 1_000_000_000
 _NEEDED_FOR_SHIFT: Final = 5
 _DEVIATIONS: Final = 4
-_SERVICES: Final = frozenset({"tool", "env", "reward"})
-
-
-def find_service(case: Case) -> Finding | None:
-    """One tool, environment or reward function holds at least 15 % of the path or of slot time."""
-    on_path: dict[tuple[str, str | None], int] = {}
-    for segment in case.parts.path.segments:
-        key = segment.within or segment.name, segment.detail
-        on_path[key] = on_path.get(key, 0) + segment.length_ns
-    totals = {(phase.name, phase.detail): phase for phase in case.facts.phases}
-    slot_ns = case.parts.idle.total_ns
-    shares: list[tuple[float, str, tuple[str, str | None]]] = []
-    for name, detail in sorted({*on_path, *totals}, key=str):
-        if role_of(name) not in _SERVICES:
-            continue
-        total = totals.get((name, detail))
-        path_share = on_path.get((name, detail), 0) / case.wall_ns if case.wall_ns else 0.0
-        slot_share = total.total_ns / slot_ns if total and slot_ns else 0.0
-        if path_share >= _MUCH:
-            shares.append((path_share, "the path", (name, detail)))
-        elif slot_share >= _MUCH:
-            shares.append((slot_share, "slot time", (name, detail)))
-    if not shares:
-        return None
-    share, said, (name, detail) = max(shares, key=lambda one: one[0])
-    phase = totals.get((name, detail))
-    is_queueing = phase is not None and 2 * phase.queue_ns > phase.total_ns
-    speed = "" if phase is None else f": {_speed(case, phase)}"
-    queueing = ", mostly queueing" if is_queueing else ""
-    return Finding(
-        rule="service",
-        stake_ns=case.stake(share, 1),
-        sentence=f"{say_where(name, detail)} held {say_share(share)} of {said}{speed}{queueing}.",
-        evidence=Evidence(phase=name, detail=detail),
-        try_next="Give the service more workers." if is_queueing else "See its slowest calls.",
-    )
 
 
 def find_trainer(case: Case) -> Finding | None:
@@ -61,14 +20,17 @@ def find_trainer(case: Case) -> Finding | None:
     if not trainer.waiting_ns or 10 * trainer.waiting_ns < case.wall_ns:
         return None
     more_filling = trainer.filling_ns >= trainer.stragglers_ns
+    holders = [] if more_filling else case.parts.tail.holders
+    names = "" if case.parts.tail.is_broad else case.names(holders)
     return Finding(
         rule="trainer",
         stake_ns=trainer.waiting_ns,
         sentence=(
             f"The trainer waited {say_ns(trainer.waiting_ns)} for its batch: "
-            f"{say_ns(trainer.filling_ns)} filling, {say_ns(trainer.stragglers_ns)} for stragglers."
+            f"{say_ns(trainer.filling_ns)} filling, {say_ns(trainer.stragglers_ns)} for stragglers"
+            f"{f' ({names})' if names else ''}."
         ),
-        evidence=Evidence(sessions=[] if more_filling else case.parts.tail.holders[:MOST_NAMED]),
+        evidence=Evidence(sessions=holders[:MOST_NAMED]),
         try_next="Add rollout slots, or let rollouts run ahead of the trainer."
         if more_filling
         else "Ask for a few sessions more than the batch needs, and drop the last.",
@@ -120,11 +82,3 @@ def find_shift(case: Case) -> Finding | None:
         evidence=Evidence(phase=name),
         try_next=f"Compare this step's {name} with that of a step before.",
     )
-
-
-def _speed(case: Case, phase: PhaseTotal) -> str:
-    word = "p95" if phase.count >= NEEDED_FOR_P95 else "longest"
-    key = service_key(phase.name, phase.detail)
-    before = [step.p95_ns[key] for step in case.history if key in step.p95_ns]
-    usual = f" ({case.before()}: {say_ns(median(before))})" if before else ""
-    return f"{word} {say_ns(phase.p95_ns)}{usual}"
