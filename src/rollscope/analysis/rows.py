@@ -112,7 +112,8 @@ class ProcessRow(msgspec.Struct, kw_only=True):
     started_ns: int = 0
     last_seen_ns: int = 0
     status: str = "alive"
-    """`alive`, `ended` (closed its log), `dead` (vanished), or `silent` (cannot be told yet)."""
+    """`alive`, `ended` (closed its log), `dead` (vanished), `silent` (cannot be told yet), or
+    `imported` (another tool's file tells of it)."""
     heartbeat_ns: int = 1_000_000_000
     offset_ns: int = 0
     """How far its times were moved; 0 where its host's clock needs no correction."""

@@ -248,7 +248,7 @@ def _band(score: float | None, is_overdue: bool, is_silent: bool) -> Band:
 
 
 def _is_silent(process: ProcessRow | None, now_ns: int) -> bool:
-    if process is None:
+    if process is None or process.status == "imported":  # it is as old as its file says
         return False
     missed_ns = now_ns - process.last_seen_ns
     return process.status != "alive" or missed_ns > _MISSED_HEARTBEATS * process.heartbeat_ns

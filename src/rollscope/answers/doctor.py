@@ -320,8 +320,10 @@ def _find_ranks(processes: list[_Process]) -> Iterator[Finding]:
                 "ranks",
                 f"{role} has ranks up to {max(ranks)}, but {say_names(map(str, gaps), 8)} "
                 "recorded nothing.",
-                "See whether they call rollscope.init, with the same run and a directory that is "
-                "the same for all hosts.",
+                "Import their files too, if there are any."
+                if all(process.status == "imported" for process in processes)
+                else "See whether they call rollscope.init, with the same run and a directory that "
+                "is the same for all hosts.",
             )
 
 

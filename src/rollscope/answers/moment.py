@@ -36,7 +36,7 @@ def _find_moment(source: Source) -> Moment:
     sql = f"""
         SELECT min(started_ns) AS first_ns, max(last_seen_ns) AS last_ns,
             max({MOST_MOVED}) AS moved_ns,
-            sum(CASE WHEN status IN ('ended', 'dead') THEN 0 ELSE 1 END) AS alive
+            sum(CASE WHEN status IN ('ended', 'dead', 'imported') THEN 0 ELSE 1 END) AS alive
         FROM processes"""
     (row,) = source.query(sql).to_pylist()
     is_alive = bool(row["alive"])

@@ -42,7 +42,7 @@ class ProcessLine(msgspec.Struct, kw_only=True):
     role: str
     rank: int | None
     status: str
-    """`alive`, `ended` (closed its log) or `dead` (vanished)."""
+    """`alive`, `ended` (closed its log), `dead` (vanished) or `imported` (a file tells of it)."""
     started_ns: int
     last_seen_ns: int
     version: str

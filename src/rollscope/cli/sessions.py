@@ -81,11 +81,9 @@ def _times(store: "RunStore | ClickHouseStore", args: Namespace) -> tuple[int | 
     """Read both times; of a run that is over, they count from its end."""
     if args.since is None and args.until is None:
         return None, None
-    sql = "SELECT max(last_seen_ns) AS seen FROM processes WHERE status IN ('ended', 'dead')"
-    alive = "SELECT count(*) AS n FROM processes WHERE status NOT IN ('ended', 'dead')"
-    now_ns = store.now_ns
-    if not store.query(alive)["n"][0].as_py():
-        now_ns = store.query(sql)["seen"][0].as_py() or now_ns
+    from rollscope.answers.moment import moment_of
+
+    now_ns = moment_of(store).now_ns
     since_ns = None if args.since is None else parse_time(args.since, now_ns)
     until_ns = None if args.until is None else parse_time(args.until, now_ns)
     if since_ns is not None and until_ns is not None and until_ns < since_ns:

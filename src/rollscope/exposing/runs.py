@@ -30,6 +30,8 @@ from rollscope.store.embedded import RunStore
 __all__ = ["RunExposition", "expose_run", "run_state"]
 
 _SECOND: Final = 1e9
+_CLOSED: Final = frozenset({"ended", "imported"})
+_OVER: Final = _CLOSED | {"dead"}
 _MOST_PHASES: Final = 200
 """That are remembered, to be shown with nobody in them."""
 
@@ -118,13 +120,13 @@ class RunExposition:
 def run_state(members: list[Member]) -> str:
     """Say whether a run is `live`, `ended`, or `lost`: nobody writes, and not all said goodbye."""
     statuses = {one.status for one in members}
-    if statuses <= {"ended"}:
+    if statuses <= _CLOSED:
         return "ended"
-    return "lost" if statuses <= {"ended", "dead"} else "live"
+    return "lost" if statuses <= _OVER else "live"
 
 
 def _teller(member: Member) -> Teller:
-    is_alive = member.status not in ("ended", "dead")
+    is_alive = member.status not in _OVER
     return Teller(member.role, member.rank_label, is_alive, member.last_seen_ns)
 
 

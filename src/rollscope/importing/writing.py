@@ -10,7 +10,7 @@ from rollscope._version import __version__
 from rollscope.collect.authored import AuthoredLog
 from rollscope.importing.accounts import DomainAccount, Report
 from rollscope.importing.values import stable_bytes
-from rollscope.model.batch import SNAPSHOT, Fact, Metric, ProcessHeader
+from rollscope.model.batch import IMPORTED, SNAPSHOT, Fact, Metric, ProcessHeader
 from rollscope.model.kinds import EVENT_CODE, STATUS_CODES, Status
 from rollscope.otlp.rows import Row, columns_of
 
@@ -169,7 +169,7 @@ class Domain:
             # Told again with the end, now that it is known.
             self.header.started_ns = self.header.started_mono_ns = max(self._first_ns, _LEAST_NS)
             is_all = self.is_gone or not self.account.open
-            end = "imported" if is_all else SNAPSHOT
+            end = IMPORTED if is_all else SNAPSHOT
             self._log.write(at_ns=max(self._last_ns, _LEAST_NS), end=end)
         self.release()
 

@@ -19,6 +19,7 @@ from rollscope.model.scope import ScopeRow
 from rollscope.model.undecodable import UNDECODABLE
 
 __all__ = [
+    "IMPORTED",
     "SCHEMA_VERSION",
     "SNAPSHOT",
     "Batch",
@@ -42,6 +43,8 @@ SCHEMA_VERSION: Final = 1
 """Raised when older readers would misread newer batches; additions alone do not raise it."""
 
 
+IMPORTED: Final = "imported"
+"""Why a log ends that was made from another tool's file, which tells all there is to tell."""
 SNAPSHOT: Final = "snapshot"
 """Why a log ends that tells of a process only up to some moment, as an imported file does: what was
 open then may have gone on, and stays open."""

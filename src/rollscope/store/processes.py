@@ -5,6 +5,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from rollscope.config import Settings
+from rollscope.model.batch import IMPORTED, SNAPSHOT
 from rollscope.store.hostclocks import ProcessClock, RunClocks
 from rollscope.store.intake import Intake
 from rollscope.store.ledger import Ledger
@@ -103,7 +104,7 @@ def _title(ledger: Ledger) -> str:
 
 def _status(intake: Intake, ledger: Ledger, now_ns: int, offset_ns: int) -> str:
     if ledger.state.end is not None:
-        return "ended"
+        return "imported" if ledger.state.end in (IMPORTED, SNAPSHOT) else "ended"
     return "alive" if intake.is_alive(ledger, now_ns, offset_ns) else "dead"
 
 

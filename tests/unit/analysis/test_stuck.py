@@ -123,6 +123,20 @@ def test_bands(start_s: int, deadline_s: int | None, seen_s: int, band: Band) ->
     assert (row.host, row.process) == ("gpu-07", "rollout 3")
 
 
+def test_what_an_imported_file_left_open_is_judged_by_its_age_at_the_files_end() -> None:
+    process = ProcessRow(process=0, status="imported", last_seen_ns=900 * S)
+
+    (row,) = judge_sessions(
+        [_span(2, 960)],
+        [_session()],
+        {("toolcall", None): MANY},
+        now_ns=NOW,
+        processes=[process],
+    )
+
+    assert row.band == "stuck"
+
+
 def test_the_leaf_is_the_deepest_open_span_and_the_latest_of_several() -> None:
     spans = [
         _span(1, 0, parent_id=None, name="session"),

@@ -205,7 +205,7 @@ def test_pending_sessions_are_open_as_of_the_end_of_the_data(tmp_path: Path) -> 
         (event,) = store.query("SELECT max(time_ns) AS last FROM events").to_pylist()
         assert store.now_ns == max(row["last"], event["last"])
         states = store.query("SELECT DISTINCT status FROM processes").to_pylist()
-    assert states == [{"status": "ended"}]
+    assert states == [{"status": "imported"}]
 
 
 def test_what_was_open_in_an_earlier_life_is_lost(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_reader_sees_what_a_growing_folder_holds(tmp_path: Path, lines: list[b
     with RunStore(run) as store:
         assert len(_sessions(store)) == 4
         assert store.query("SELECT 1 FROM spans WHERE end_ns IS NULL").num_rows == 0
-        assert store.query("SELECT status FROM processes").to_pylist() == [{"status": "ended"}]
+        assert store.query("SELECT status FROM processes").to_pylist() == [{"status": "imported"}]
 
 
 def test_what_was_followed_is_what_would_have_been_imported(

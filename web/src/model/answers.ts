@@ -966,7 +966,7 @@ export interface ProcessLine {
   pid: number;
   role: string;
   rank: number | null;
-  /** `alive`, `ended` (closed its log) or `dead` (vanished). */
+  /** `alive`, `ended` (closed its log), `dead` (vanished) or `imported` (a file tells of it). */
   status: string;
   started_ns: number;
   last_seen_ns: number;
