@@ -48,6 +48,7 @@ from rollscope.answers.waits import (
 __all__ = ["InFlightSeries", "Now", "ShadedBand", "now"]
 
 _MOST_STUCK: Final = 20
+_FINEST_NS: Final = 1_000_000
 
 
 class ShadedBand(msgspec.Struct, kw_only=True):
@@ -107,7 +108,8 @@ def now(source: Source, *, bins: int = 900) -> Now:
 
     Args:
         source: The run.
-        bins: How many moments of the last fifteen minutes the series by phase has.
+        bins: How many moments of fifteen minutes the series by phase has. A run that is younger
+            has closer ones, at least a third of that many in all.
     """
     with sharing():
         return _now(source, bins)
@@ -115,7 +117,8 @@ def now(source: Source, *, bins: int = 900) -> Now:
 
 def _now(source: Source, bins: int) -> Now:
     moment = moment_of(source)
-    recent = fetch_recent(source, moment, WINDOW_NS, WINDOW_NS // bins)
+    grid = _moments(moment, bins)
+    recent = fetch_recent(source, moment, WINDOW_NS, grid.step_ns)
     judged = stuck(source)
     capacity, is_assumed = known_capacity(source)
     digests, forecast = _steps(source)
@@ -132,7 +135,7 @@ def _now(source: Source, bins: int) -> Now:
         oldest=oldest_tile(recent, moment, judged.rows),
         failures=error_tile(source, moment),
         waits=[digest.waits for digest in digests],
-        by_phase=_by_phase(source, recent, moment, capacity, bins),
+        by_phase=_by_phase(source, recent, moment, capacity, grid),
         open_sessions=judged.open_sessions,
         alarms=judged.alarms,
         stuck=judged.rows[:_MOST_STUCK],
@@ -160,16 +163,23 @@ def _steps(source: Source) -> tuple[list[StepDigest], tuple[Eta, int] | None]:
     return [digest_step(facts), *history[-1:]], forecast
 
 
+def _moments(moment: Moment, bins: int) -> Grid:
+    """Give the moments of the series: so close that a run of seconds shows its course too."""
+    step_ns, most = WINDOW_NS // bins, bins // 3
+    rounds = (_FINEST_NS * 10**power * times for power in range(6) for times in (1, 2, 5))
+    step_ns = min(step_ns, next((one for one in rounds if moment.age_ns <= most * one), step_ns))
+    return Grid(moment.now_ns, step_ns, min(bins, moment.age_ns // step_ns + 2))
+
+
 def _by_phase(
-    source: Source, recent: Recent, moment: Moment, capacity: int | None, bins: int
+    source: Source, recent: Recent, moment: Moment, capacity: int | None, grid: Grid
 ) -> InFlightSeries:
-    grid = Grid(moment.now_ns, WINDOW_NS // bins, bins)
     counted = recent.count_phases(grid)
     order = sorted(
         (number for number, counts in enumerate(counted) if counts.any()),
         key=lambda number: (-int(counted[number].sum()), recent.names[number]),
     )
-    rest = recent.count_sessions(grid) - sum(counted, np.zeros(bins, np.int64))
+    rest = recent.count_sessions(grid) - sum(counted, np.zeros(grid.ticks, np.int64))
     names = [recent.names[number] for number in order]
     return InFlightSeries(
         start_ns=grid.start_ns,

@@ -139,10 +139,10 @@ def show_phases(sheet: Sheet, series: InFlightSeries, *, most: int = 8) -> None:
         small = [counts for _, _, counts in named[most - 1 :]]
         rest = [sum(at) for at in zip(*small, strict=True)]
         named = [*named[: most - 1], (f"{len(small)} others", None, rest)]
-    minutes = series.bin_ns * len(series.counts[0]) // 60_000_000_000
+    length = say_ns(series.bin_ns * len(series.counts[0]))
     slots = "" if series.capacity is None else f"; {say_count(series.capacity, 'slot')}"
     doing = "" if named else ": nothing"
-    sheet.line(f"In flight by phase, last {minutes} min{slots}{doing}", style="bold")
+    sheet.line(f"In flight by phase, last {length}{slots}{doing}", style="bold")
     top = max((max(counts) for _, _, counts in named), default=0)
     width = max(sheet.width - _NAME - 10, 10)
     for name, role, counts in named:

@@ -47,8 +47,9 @@ def test_the_series_counts_each_session_once_in_the_phase_it_entered_last(
     sessions = spans(store, "kind = 'session'")
     phases = spans(store, "kind = 'phase' AND session_id IS NOT NULL")
     assert len(series.counts) == len(series.names) == len(series.roles)
-    assert series.start_ns + 899 * series.bin_ns == answer.now_ns
-    for tick in range(0, 900):
+    ticks = len(series.counts[0])
+    assert series.start_ns + (ticks - 1) * series.bin_ns == answer.now_ns
+    for tick in range(ticks):
         time_ns = series.start_ns + tick * series.bin_ns
         counted = dict.fromkeys(series.names, 0)
         for session in sessions:
@@ -63,13 +64,24 @@ def test_the_series_counts_each_session_once_in_the_phase_it_entered_last(
         assert shown == counted
 
 
+def test_a_young_run_has_closer_moments_and_all_of_it_is_shown(
+    store: RunStore, answer: Now
+) -> None:
+    series, age_ns = answer.by_phase, moment_of(store).age_ns
+    assert series.bin_ns < SECOND
+    assert len(series.counts[0]) > 100
+    assert 0 <= answer.now_ns - series.start_ns - age_ns <= series.bin_ns
+
+
 def test_fewer_moments_show_the_same_stretch(store: RunStore, answer: Now) -> None:
-    few = now(store, bins=60).by_phase
-    assert few.bin_ns == 15 * SECOND
-    # Both end now, so every fifteenth moment from there backwards is the same.
+    few = now(store, bins=90).by_phase
+    apart = few.bin_ns // answer.by_phase.bin_ns
+    assert apart == 10
+    # Both end now, so every tenth moment from there backwards is the same.
     for name, counts in zip(few.names, few.counts, strict=True):
         every = answer.by_phase.counts[answer.by_phase.names.index(name)]
-        assert counts == every[14::15]
+        shared = every[::-1][::apart]
+        assert counts[::-1][: len(shared)] == shared
 
 
 def test_tiles_are_what_a_look_at_every_span_gives(store: RunStore, answer: Now) -> None:
