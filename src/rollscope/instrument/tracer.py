@@ -12,7 +12,7 @@ from rollscope.instrument.calls import COUNT, GAUGE, OBSERVE
 from rollscope.instrument.carry import Carried
 from rollscope.instrument.clock import SystemClock
 from rollscope.instrument.decorator import traced
-from rollscope.instrument.guard import guarded, tell_once
+from rollscope.instrument.guard import guarded, pass_over, tell_once
 from rollscope.instrument.ids import RandomIds
 from rollscope.instrument.lifecycle import forget, give_wakeup_back, watch_over
 from rollscope.instrument.propagation import Attachment, extract_span, inject_span
@@ -327,15 +327,13 @@ class Tracer:
         span = self._current.get()
         if self._recorder is None or not span:
             return headers
-        with guarded("injecting the context"):
-            theirs = {} if carrier is None else carrier
-            baggage, tracestate = (
-                value if isinstance(value := theirs.get(name), str) else ""
-                for name in ("baggage", "tracestate")
-            )
-            inject_span(span, headers, baggage, tracestate, self.run)
+        try:
+            baggage = _text(carrier, "baggage")
+            inject_span(span, headers, baggage, _text(carrier, "tracestate"), self.run)
             if carrier is not None:
                 carrier.update(headers)
+        except Exception as error:
+            pass_over("injecting the context", error)
         return headers
 
     def attach(self, carrier: Mapping[str, object]) -> Attachment:
@@ -348,8 +346,10 @@ class Tracer:
         if recorder is None:
             return Attachment(None, NOOP)
         span = None
-        with guarded("attaching a context"):
+        try:
             span = extract_span(carrier, recorder.types.add_facts)
+        except Exception as error:
+            pass_over("attaching a context", error)
         return Attachment(None, NOOP) if span is None else Attachment(self._current, span)
 
     def carry(self, function: Callable[P, R]) -> Callable[P, R]:
@@ -408,6 +408,11 @@ def _ref_of(target: Any) -> SpanRef | None:  # noqa: ANN401  (whatever was hande
     # One made by hand, of text perhaps, would spoil the frame it is written in.
     is_sound = type(trace_id) is bytes and len(trace_id) == 16 and type(span_id) is int
     return SpanRef(trace_id, span_id) if is_sound and 0 < span_id < 2**64 else None
+
+
+def _text(carrier: Mapping[str, str] | None, name: str) -> str:
+    value = "" if carrier is None else carrier.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def decorate(
