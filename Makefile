@@ -88,6 +88,9 @@ bench: $(VENV)/.ready-bench ## Measure everything against its rivals
 	@$(BIN)/python benchmarks/bench_ingest.py
 	@$(BIN)/python benchmarks/bench_metrics.py
 	@$(BIN)/python benchmarks/bench_scrape.py
+	@$(BIN)/python benchmarks/bench_install.py
+	@$(BIN)/python benchmarks/bench_demo.py
+	@$(BIN)/python benchmarks/bench_learning.py
 
 clean: ## Remove the environment, caches and built files (runs/ is kept)
 	@rm -rf $(VENV) web/node_modules dist site .sphinx_cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

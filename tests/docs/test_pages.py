@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -53,3 +54,18 @@ def test_adrs_keep_to_their_form() -> None:
     for page in (ROOT / "docs" / "adr").glob("[0-9]*.md"):
         heads = re.findall(r"^## (.*)$", page.read_text(), re.MULTILINE)
         assert heads == ["Context", "Decision", "Consequences"], page.name
+
+
+def test_the_architecture_lists_every_package_from_the_top_down() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (layers,) = (one["layers"] for one in contracts["contracts"] if one["type"] == "layers")
+    depths = {
+        name: depth for depth, layer in enumerate(layers) for name in re.findall(r"\w+", layer)
+    }
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = page[page.index("| package | owns |") :].split("\n\n")[0]
+    cells = re.findall(r"^\| (`.*?`) \|", table, re.MULTILINE)
+    listed = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+
+    assert sorted(listed) == sorted(depths)
+    assert [depths[name] for name in listed] == sorted(depths.values())
