@@ -21,7 +21,8 @@ from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX
 from rollscope.store.batches import BatchFollower
 from rollscope.store.clocktracks import Track
 from rollscope.store.hostclocks import RunClocks
-from rollscope.store.ledger import Ledger, LedgerState, Taken
+from rollscope.store.ledger import Ledger, Taken
+from rollscope.store.ledgerstate import LedgerState
 from rollscope.store.liveness import is_alive
 from rollscope.store.paths import PathTable
 from rollscope.store.schema import empty_table

@@ -8,7 +8,8 @@ import pytest
 from rollscope.model.batch import SNAPSHOT, Batch, Fact, Metric, Stack
 from rollscope.model.clockline import ClockLine
 from rollscope.model.kinds import Kind, MetricType, Status
-from rollscope.store.ledger import Ledger, LedgerState
+from rollscope.store.ledger import Ledger
+from rollscope.store.ledgerstate import LedgerState
 from rollscope.store.openspan import CAUSE_COLUMNS
 from rollscope.store.paths import PathTable
 from tests.builders import (

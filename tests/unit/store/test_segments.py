@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rollscope.store.ledger import Ledger, LedgerState
+from rollscope.store.ledger import Ledger
+from rollscope.store.ledgerstate import LedgerState
 from rollscope.store.paths import PathTable
 from rollscope.store.schema import SPANS
 from rollscope.store.segments import is_sound, read_segment, write_segment
