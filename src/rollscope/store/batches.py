@@ -55,7 +55,7 @@ class BatchFollower:
         with self.path.open("rb") as file:
             size = file.seek(0, 2)
             if size < self.offset:
-                self._tell(f"{self.path} has shrunk from {self._read_to} to {size} bytes")
+                self.tell(f"{self.path} has shrunk from {self._read_to} to {size} bytes")
                 self._read_to, self._rest = size, b""
             self._check_rest(file)
             file.seek(self._read_to)
@@ -97,7 +97,7 @@ class BatchFollower:
         self._rest = data[scan.end :]
         if scan.damaged:
             self.damaged_bytes += scan.damaged
-            self._tell(f"{self.path} is damaged; whole frames around the damage are read")
+            self.tell(f"{self.path} is damaged; whole frames around the damage are read")
         with no_cycles():
             batches = [batch for body in scan.bodies if (batch := self._decode(body))]
         yield from batches
@@ -106,7 +106,7 @@ class BatchFollower:
         try:
             return decode_batch(body)
         except UnknownSchema as error:
-            self._tell(f"{self.path}: {error}")
+            self.tell(f"{self.path}: {error}")
         except FrameError as error:
             self.tell_unreadable(HEADER_BYTES + len(body), error)
         return None
@@ -114,13 +114,14 @@ class BatchFollower:
     def tell_unreadable(self, size: int, error: FrameError) -> None:
         """Count a frame that is whole but makes no sense."""
         self.damaged_bytes += size
-        self._tell(f"{self.path}: {error}")
+        self.tell(f"{self.path}: {error}")
 
     def tell_foreign(self) -> None:
         """Say that the file holds frames of a second process."""
-        self._tell(f"{self.path} holds frames of another process, which are ignored")
+        self.tell(f"{self.path} holds frames of another process, which are ignored")
 
-    def _tell(self, problem: str) -> None:
+    def tell(self, problem: str) -> None:
+        """Note what is wrong with the file, once."""
         if problem not in self.problems:
             self.problems.append(problem)
 

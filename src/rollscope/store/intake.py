@@ -6,7 +6,6 @@ and hands out tables. It writes nothing; `sealer` decides when rows become segme
 
 import heapq
 import time
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,10 +15,10 @@ import msgspec
 import pyarrow as pa
 
 from rollscope.errors import NotARunError
-from rollscope.model.batch import SNAPSHOT, Batch, ClockReading, decode_batch, encode_batch
+from rollscope.model.batch import SNAPSHOT, Batch, ClockReading
 from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX
-from rollscope.store.batches import BatchFollower
 from rollscope.store.clocktracks import Track
+from rollscope.store.followedlog import FollowedLog, LogState
 from rollscope.store.hostclocks import RunClocks
 from rollscope.store.ledger import Ledger, Taken
 from rollscope.store.ledgerstate import LedgerState
@@ -27,30 +26,11 @@ from rollscope.store.liveness import is_alive
 from rollscope.store.paths import PathTable
 from rollscope.store.schema import empty_table
 
-__all__ = ["Intake", "IntakeState", "LogState"]
+__all__ = ["Intake", "IntakeState"]
 
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
 """Read from one log before the next one has its turn: enough to be quick, and little enough that
 the rows of a segment are close in time."""
-_HEAD_BYTES: Final = 256
-_PATIENCE_S: Final = 1.0
-"""How long rows wait to hear of their parents."""
-
-
-class LogState(msgspec.Struct, kw_only=True):
-    """How far one log has been taken in."""
-
-    offset: int = 0
-    head: int = 0
-    """CRC-32 of its first bytes, by which a log that was replaced is told apart."""
-    head_bytes: int = 0
-    process: bytes | None = None
-    damaged_bytes: int = 0
-    problems: list[str] = []
-    is_marked: bool = False
-    """Whether its process says when all that is open has been announced."""
-    pending: list[bytes] = []
-    """Batches that wait for such a mark, as they stand in frames."""
 
 
 class IntakeState(msgspec.Struct, kw_only=True):
@@ -64,56 +44,6 @@ class IntakeState(msgspec.Struct, kw_only=True):
     """The processes that say so."""
 
 
-class _Log:
-    """One log while it is followed."""
-
-    def __init__(self, path: Path, state: LogState) -> None:
-        self.state = state
-        self.follower = BatchFollower(path, state.offset)
-        self.follower.problems = list(state.problems)
-        self.follower.damaged_bytes = state.damaged_bytes
-        self.reached_ns = 0
-        self.pending = [decode_batch(body) for body in state.pending]
-        self.pending_since = time.monotonic()
-        self.is_checked = False
-        """Whether this reader has made sure that it is still the file that was taken in."""
-
-    def to_state(self) -> LogState:
-        return msgspec.structs.replace(
-            self.state,
-            offset=self.follower.offset,
-            damaged_bytes=self.follower.damaged_bytes,
-            problems=self.follower.problems,
-            pending=[encode_batch(batch) for batch in self.pending],
-        )
-
-    def hold_back(self, batches: list[Batch]) -> list[Batch]:
-        """Add batches, and give those that can be made final.
-
-        A process writes ends as they come and announces what is open a little later. Rows in
-        between wait, or a span could be given out before anybody has heard of its parent.
-        """
-        waiting = self.pending + batches
-        ready = 0
-        for place, batch in enumerate(waiting, 1):
-            self.state.is_marked |= batch.drained
-            has_list = batch.heartbeat is not None and batch.heartbeat.open_ids is not None
-            is_mark = batch.drained or has_list or batch.end is not None
-            if is_mark or (batch.spans is None and ready == place - 1):
-                ready = place
-        if not self.state.is_marked:
-            ready = len(waiting)
-        if ready:
-            self.pending_since = time.monotonic()
-        self.pending = waiting[ready:]
-        return waiting[:ready]
-
-    def give_up_waiting(self) -> list[Batch]:
-        """Give what has waited in vain: its process is gone, or did not get to its mark."""
-        batches, self.pending = self.pending, []
-        return batches
-
-
 class Intake:
     """Follows all logs of a run, new ones included."""
 
@@ -122,7 +52,7 @@ class Intake:
         self.paths = PathTable()
         state = state or IntakeState()
         folder = self._folder
-        self._logs = {name: _Log(folder / name, log) for name, log in state.logs.items()}
+        self._logs = {name: FollowedLog(folder / name, log) for name, log in state.logs.items()}
         self.ledgers = {each.process: Ledger(each, self.paths) for each in state.ledgers}
         self.tracks = state.tracks
         self.receivers = state.receivers
@@ -179,30 +109,23 @@ class Intake:
             try:
                 yield from self._take(log)
             except (NotARunError, OSError) as error:
-                self._tell(log, str(error))
+                log.follower.tell(str(error))
                 continue
             if log.follower.offset > before or log.follower.has_more:
                 heapq.heappush(turns, (log.reached_ns, name))
         for log in self._logs.values():
-            if log.pending and (
-                time.monotonic() - log.pending_since > _PATIENCE_S or self._is_over(log)
-            ):
+            if log.pending and (log.has_waited_long or self._is_over(log)):
                 yield from self._settle(log, log.give_up_waiting())
 
-    def _take(self, log: _Log) -> Iterator[Taken]:
+    def _take(self, log: FollowedLog) -> Iterator[Taken]:
         batches = list(log.follower.poll(max_bytes=_CHUNK_BYTES))
         if not batches and not log.follower.has_more and self._is_over(log):
             # A length that was damaged hides what follows until nothing more can come.
             batches = list(log.follower.step_over())
-        if not batches:
-            return
-        if log.state.head_bytes < _HEAD_BYTES:
-            self._note_head(log.follower.path, log)
-        own = self._own_batches(log, batches)
-        log.reached_ns = own[-1].clock.wall_at(own[-1].mono_ns) if own else log.reached_ns
-        yield from self._settle(log, log.hold_back(own))
+        if batches:
+            yield from self._settle(log, log.take(batches))
 
-    def _settle(self, log: _Log, batches: list[Batch]) -> Iterator[Taken]:
+    def _settle(self, log: FollowedLog, batches: list[Batch]) -> Iterator[Taken]:
         if not batches:
             return
         ledger = self._ledger(log)
@@ -211,8 +134,8 @@ class Intake:
         except (ArithmeticError, TypeError, ValueError, pa.ArrowException) as nonsense:
             # No writer of ours: frames that are whole and yet hold what cannot be.
             first, last = batches[0].number, batches[-1].number
-            self._tell(
-                log, f"frames {first} to {last} of {log.follower.path} make no sense: {nonsense}"
+            log.follower.tell(
+                f"frames {first} to {last} of {log.follower.path} make no sense: {nonsense}"
             )
             return
         for error in errors:
@@ -227,19 +150,11 @@ class Intake:
         for reading in readings:
             self.tracks.setdefault(int.from_bytes(reading.process), Track()).add(reading)
 
-    def _is_over(self, log: _Log) -> bool:
+    def _is_over(self, log: FollowedLog) -> bool:
         ledger = self.ledgers.get(log.state.process or b"")
         return ledger is not None and not self.is_alive(ledger, time.time_ns())
 
-    def _own_batches(self, log: _Log, batches: list[Batch]) -> list[Batch]:
-        if log.state.process is None:
-            log.state.process = batches[0].process
-        own = [batch for batch in batches if batch.process == log.state.process]
-        if len(own) < len(batches):
-            log.follower.tell_foreign()
-        return own
-
-    def _ledger(self, log: _Log) -> Ledger:
+    def _ledger(self, log: FollowedLog) -> Ledger:
         process = log.state.process or b""
         ledger = self.ledgers.get(process)
         if ledger is None:
@@ -253,52 +168,15 @@ class Intake:
 
     def _has_more(self, path: Path) -> bool:
         """Say whether a log has grown; one that was replaced is read from its beginning."""
-        log = self._logs.get(path.name)
+        known = self._logs.get(path.name)
         try:
             size = path.stat().st_size
-            if log is None:
-                log = self._logs[path.name] = self._new_log(path)
-            elif not log.is_checked or size != log.follower.offset:
-                log = self._check_head(path, log, size)
+            log = FollowedLog.begin(path) if known is None else known.checked(size)
         except OSError as error:
-            if log is None:
-                log = self._logs[path.name] = _Log(path, LogState())
-            self._tell(log, f"{path} cannot be read: {error.strerror}")
-            return False
+            size, log = 0, known or FollowedLog(path, LogState())
+            log.follower.tell(f"{path} cannot be read: {error.strerror}")
+        self._logs[path.name] = log
         return size > log.follower.offset
-
-    def _new_log(self, path: Path) -> _Log:
-        log = _Log(path, LogState())
-        self._note_head(path, log)
-        return log
-
-    def _note_head(self, path: Path, log: _Log) -> None:
-        """Remember how a log begins, as far as it was taken in: a torn end may be cut off."""
-        with path.open("rb") as file:
-            head = file.read(min(_HEAD_BYTES, log.follower.offset))
-        log.state.head, log.state.head_bytes = zlib.crc32(head), len(head)
-        log.is_checked = True
-
-    def _check_head(self, path: Path, log: _Log, size: int) -> _Log:
-        with path.open("rb") as file:
-            head = file.read(log.state.head_bytes)
-        if zlib.crc32(head) == log.state.head and size >= log.follower.offset:
-            self._note_head(path, log)
-            return log
-        known = log.follower.problems
-        fresh = self._new_log(path)
-        fresh.follower.problems = known
-        self._tell(
-            fresh,
-            f"{path} was replaced after {log.follower.offset} bytes of it had been taken in; what "
-            "was taken in is kept, and the new file is read from its beginning",
-        )
-        self._logs[path.name] = fresh
-        return fresh
-
-    def _tell(self, log: _Log, problem: str) -> None:
-        if problem not in log.follower.problems:
-            log.follower.problems.append(problem)
 
     @property
     def host_of(self) -> dict[int, str]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from rollscope.errors import StoreError
 from rollscope.model.frames import scan_frames
 from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX
-from rollscope.store.intake import LogState
+from rollscope.store.followedlog import LogState
 from rollscope.store.ledgerstate import LedgerState
 from rollscope.store.manifest import Shelf
 from rollscope.store.schema import SEGMENT_SCHEMA

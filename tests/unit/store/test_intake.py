@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from rollscope.model.kinds import Status
-from rollscope.store import intake as module
 from rollscope.store.intake import Intake, IntakeState
 from tests.builders import (
     EPOCH,
@@ -96,7 +95,7 @@ def test_a_single_log_is_a_run_too(run: Path) -> None:
 def test_logs_take_turns_so_that_their_rows_are_close_in_time(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr("rollscope.store.intake._CHUNK_BYTES", 1)
     for name, process in (("a", b"\0" * 7 + b"\1"), ("b", OTHER)):
         batches = [make_batch(0, header=make_header(), process=process)]
         for number in range(1, 5):
@@ -240,5 +239,5 @@ def test_a_row_does_not_wait_for_ever(run: Path, monkeypatch: pytest.MonkeyPatch
     write_log(run / "log" / "a.rsl", marked_log(header))
     intake = Intake(run)
     assert list(paths_in(intake)) == [1]
-    monkeypatch.setattr(module, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr("rollscope.store.followedlog._PATIENCE_S", 0.0)
     assert list(paths_in(intake)) == [2]

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from rollscope.errors import UnknownSchema
-from rollscope.store.intake import IntakeState, LogState
+from rollscope.store.followedlog import LogState
+from rollscope.store.intake import IntakeState
 from rollscope.store.manifest import Manifest, Shelf
 from rollscope.store.schema import SEGMENT_SCHEMA
 from rollscope.store.segments import Segment

@@ -6,7 +6,8 @@ import pytest
 
 from rollscope.errors import CommandError
 from rollscope.otlp.export.position import Position, SeriesState
-from rollscope.store.intake import IntakeState, LogState
+from rollscope.store.followedlog import LogState
+from rollscope.store.intake import IntakeState
 
 if TYPE_CHECKING:
     from pathlib import Path
