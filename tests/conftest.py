@@ -29,6 +29,7 @@ for _name, _is_fixed in (("rollscope", True), ("fuzz", False)):
     )
 hypothesis.settings.load_profile("rollscope")
 
+_CALLERS = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", "COLUMNS")
 _SETTLE_S = 2.0
 """How long threads and descriptors that are on their way out may take."""
 
@@ -43,7 +44,7 @@ def first_uvloop() -> None:
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the caller's settings away, and let internal faults raise instead of being logged."""
     for name in os.environ:
-        if name.startswith("ROLLSCOPE") or name in ("TRACEPARENT", "TRACESTATE", "BAGGAGE"):
+        if name.startswith("ROLLSCOPE") or name in _CALLERS:
             monkeypatch.delenv(name)
     monkeypatch.setenv("ROLLSCOPE_RAISE", "1")
 

@@ -9,7 +9,8 @@ from typing import Final
 __all__ = ["Paper"]
 
 _DEFINITION: Final = re.compile(
-    r"vs median:|- where|queue: share|The trainer waits:|The whole story|change: of the median"
+    r"vs median:|- where|queue: share|The trainer waits:|change: of the median|"
+    r"Why step \d+ took longest|The first of them, turn by turn"
 )
 """How sentences begin whose numbers explain columns."""
 

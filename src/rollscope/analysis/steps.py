@@ -22,6 +22,7 @@ from rollscope.analysis.waste import Waste, waste
 
 __all__ = [
     "NO_OUTCOME",
+    "STILL_OPEN",
     "StepParts",
     "StepSummary",
     "analyse_step",
@@ -31,7 +32,9 @@ __all__ = [
 ]
 
 NO_OUTCOME: Final = "none"
-"""Stands for sessions that have no outcome yet."""
+"""Stands for sessions that have ended without an outcome, so far."""
+STILL_OPEN: Final = "open"
+"""Stands for sessions that have not ended."""
 
 
 class StepParts(msgspec.Struct, kw_only=True):
@@ -55,6 +58,8 @@ class StepSummary(msgspec.Struct, kw_only=True):
     sessions: int = 0
     outcomes: dict[str, int] = {}
     """How many sessions by outcome."""
+    unconsumed: int = 0
+    """Sessions that no step has consumed yet, where that is recorded; a later one may."""
     tail_wall_ns: int = 0
     bubble_ns: int = 0
     trainer_wait_ns: int = 0
@@ -121,6 +126,7 @@ def summarise(facts: StepFacts, spans_of: SpansOf, parts: StepParts | None = Non
         outline(facts),
         sessions=len(facts.sessions),
         outcomes=_outcomes(facts.sessions),
+        unconsumed=_unconsumed(facts.sessions, known.waste),
         tail_wall_ns=known.tail.tail_wall_ns,
         bubble_ns=known.tail.bubble_ns,
         trainer_wait_ns=known.trainer.waiting_ns,
@@ -159,8 +165,20 @@ def service_key(name: str, detail: str | None) -> str:
 
 
 def _outcomes(sessions: Sequence[SessionRow]) -> dict[str, int]:
-    names = [NO_OUTCOME if one.outcome is None else str(one.outcome) for one in sessions]
+    names = [_outcome(one) for one in sessions]
     return {name: names.count(name) for name in sorted(set(names))}
+
+
+def _outcome(session: SessionRow) -> str:
+    if session.outcome is not None:
+        return str(session.outcome)
+    return NO_OUTCOME if session.is_over else STILL_OPEN
+
+
+def _unconsumed(sessions: Sequence[SessionRow], known: Waste) -> int:
+    if not known.is_consumption_recorded:
+        return 0
+    return known.pending + sum(not session.is_over for session in sessions)
 
 
 def _by_phase(facts: StepFacts) -> dict[str, int]:

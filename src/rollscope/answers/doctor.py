@@ -65,6 +65,8 @@ class Checkup(msgspec.Struct, kw_only=True):
     run: str
     processes: int
     alive: int
+    imported: int = 0
+    """How many of the processes files of another tool tell of."""
     spans: int
     sealed_spans: int
     segments: int
@@ -140,6 +142,7 @@ def examine(store: RunStore, *, deep: bool = True, progress: Progress | None = N
         run=str(store.path),
         processes=len(processes),
         alive=sum(process.status == "alive" for process in processes),
+        imported=sum(process.status == "imported" for process in processes),
         spans=sum(process.spans for process in processes),
         sealed_spans=sum(segment.rows for segment in segments if segment.table == "spans"),
         segments=len(segments),

@@ -218,6 +218,8 @@ def _sort(rows: list[SessionRow], key: str, *, is_descending: bool, now_ns: int)
 
 def _lines(source: Source, sessions: list[SessionRow]) -> list[SessionLine]:
     spans = _spans_of(source, sessions)
+    for own in spans.values():
+        own.sort(key=lambda span: span.start_ns)  # a session tells its phases as they began
     versions = published_versions(source)
     lines = []
     for session in sessions:

@@ -9,13 +9,13 @@ import msgspec
 from rollscope.analysis.changes import Changes, changes
 from rollscope.analysis.eta import Eta
 from rollscope.analysis.ranks import median
-from rollscope.analysis.rows import SessionRow, StepFacts
+from rollscope.analysis.rows import SessionRow, SpanRow, StepFacts
 from rollscope.analysis.staleness import Staleness, staleness
 from rollscope.analysis.steps import StepParts, StepSummary, analyse_step, outline, summarise
 from rollscope.analysis.stuck import StuckRow
 from rollscope.analysis.verdict import HISTORY_STEPS, Verdict, judge_step
 from rollscope.analysis.whatif import WhatIf, replay_step
-from rollscope.answers.facts import gather_steps
+from rollscope.answers.facts import gather_steps, step_spans
 from rollscope.answers.loops import loop_stalls
 from rollscope.answers.phases import phase_unions
 from rollscope.answers.scope import StepScope, known_steps
@@ -25,7 +25,7 @@ from rollscope.answers.stuck import Stuck, stuck
 from rollscope.answers.waits import ETA_STEPS, past_digests, step_eta
 from rollscope.errors import CommandError
 
-__all__ = ["StepAnswer", "StepLine", "Steps", "one_step", "steps"]
+__all__ = ["StepAnswer", "StepLine", "Steps", "one_step", "slowest_step", "steps"]
 
 _LAST_STEPS: Final = 10
 """How many steps are listed where none are asked for."""
@@ -39,6 +39,9 @@ _UNASSIGNED: Final = """
         AND span_id NOT IN (SELECT span_id FROM facts WHERE consumed_step IS NOT NULL)"""
 
 
+_SESSIONS: Final = "SELECT count(*) AS n FROM spans WHERE kind = 'session'"
+
+
 class Steps(msgspec.Struct, kw_only=True):
     """The steps of a run, the latest last."""
 
@@ -46,7 +49,8 @@ class Steps(msgspec.Struct, kw_only=True):
     of: int
     """How many steps the run has."""
     unassigned: int
-    """Sessions that neither a dispatching nor a consuming step is known of."""
+    """Sessions that neither a dispatching nor a consuming step is known of; all of a run that
+    records no steps."""
     changes: Changes
 
 
@@ -90,13 +94,23 @@ def steps(source: Source, scope: StepScope | None = None, *, most: int = _LAST_S
         rest = shelf.numbers[len(history) :]
         if rest:
             _judge(source, rest, chosen[0], history, lines, shelf)
-    unassigned = source.query(_UNASSIGNED)
+    unassigned = source.query(_UNASSIGNED if numbers else _SESSIONS)
     return Steps(
         steps=lines,
         of=len(numbers),
         unassigned=unassigned["n"][0].as_py(),
         changes=changes(_series([*history])),
     )
+
+
+def slowest_step(source: Source, *, most: int = _LAST_STEPS) -> SpanRow | None:
+    """Give the step that took longest, of so many last ones that are over."""
+    numbers = known_steps(source)[-most:]
+    if not numbers:
+        return None
+    spans = step_spans(source, numbers[0], numbers[-1])
+    over = [(span.end_ns - span.start_ns, span) for span in spans if span.end_ns is not None]
+    return max(over, key=lambda one: one[0], default=(0, None))[1]
 
 
 def _judge(

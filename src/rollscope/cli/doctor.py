@@ -54,8 +54,9 @@ def _report(checkup: "Checkup", screen: "Screen") -> str:
     checked = (
         f", {say_size(checkup.checked_bytes)} of segments read" if checkup.checked_bytes else ""
     )
+    state = "imported" if 0 < checkup.processes == checkup.imported else f"{checkup.alive} alive"
     summary = (
-        f"{say_count(checkup.processes, 'process')}, {checkup.alive} alive; "
+        f"{say_count(checkup.processes, 'process')}, {state}; "
         f"{say_count(checkup.spans, 'span')}{checked}; {say_size(checkup.free_bytes)} free on disk"
     )
     parts = [Text(wrap(checkup.run, screen), style="bold"), Text(wrap(summary, screen))]

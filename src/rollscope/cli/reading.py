@@ -1,17 +1,20 @@
 """What all commands that read a run have in common: their arguments, and opening the run."""
 
+import shlex
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Final
 
 from rollscope.errors import CommandError, MissingExtra, NotARunError
 from rollscope.store.run import find_run, list_runs, read_run_file
 
 if TYPE_CHECKING:
+    from rollscope.screens.hints import Hints
     from rollscope.store.clickhouse.store import ClickHouseStore
     from rollscope.store.embedded import RunStore
 
@@ -21,8 +24,10 @@ __all__ = [
     "add_shared_arguments",
     "check_extra",
     "chosen_run",
+    "hints_of",
     "open_run",
     "open_source",
+    "own_command",
     "print_problems",
     "runs_by_age",
     "started_ns",
@@ -169,6 +174,23 @@ def open_source(args: Namespace) -> "Iterator[RunStore | ClickHouseStore]":
     from rollscope.store.clickhouse.address import open_address
 
     yield open_address(args.run)
+
+
+def hints_of(args: Namespace, store: "RunStore | ClickHouseStore") -> "Hints":
+    """Say how the reader calls the program and the run, for commands to type next."""
+    from rollscope.screens.hints import Hints
+
+    path = getattr(store, "path", None)  # an address has none
+    return Hints(run=args.run if path is None else str(path), command=own_command())
+
+
+def own_command() -> str:
+    """Write how this program is called: the environment of `make demo` is not on the path."""
+    if which("rollscope"):
+        return "rollscope"
+    called = Path(sys.argv[0])
+    is_script = called.is_file() and called.suffix != ".py"
+    return shlex.quote(sys.argv[0]) if is_script else "python -m rollscope"
 
 
 def print_problems(problems: Iterable[str]) -> None:

@@ -38,7 +38,8 @@ class RunRow(msgspec.Struct, kw_only=True):
     started_ns: int
     state: str
     """`live`: a process may still write; `ended` or `dead`: none may, and the last one to write
-    closed its log or died; `empty`: nothing was recorded; `broken`: it cannot be read."""
+    closed its log or died; `imported`: files of another tool tell of it; `empty`: nothing was
+    recorded; `broken`: it cannot be read."""
     processes: int = 0
     alive: int = 0
     size_bytes: int = 0
@@ -118,7 +119,7 @@ def _describe(
 ) -> tuple[RunRow, int]:
     """Say what is known of a run, and how much of its logs had not been read before."""
     from rollscope.store.sealer import Sealer, find_shelf
-    from rollscope.store.upkeep import sizes_of
+    from rollscope.store.upkeep.sizes import sizes_of
 
     sealer = Sealer(run, find_shelf(run))
     done, total = sealer.intake.total_bytes()
@@ -151,7 +152,7 @@ def _count(run: Path, row: RunRow, threads: int | None, progress: "Progress | No
 
     with RunStore(run, threads=threads, progress=progress) as store:
         (kinds,) = store.query(
-            "SELECT count(*) FILTER (WHERE kind = 'step') AS steps, "
+            "SELECT count(DISTINCT CASE WHEN kind = 'step' THEN step END) AS steps, "
             "count(*) FILTER (WHERE kind = 'session') AS sessions, count(*) AS spans FROM spans"
         ).to_pylist()
         statuses = store.query("SELECT status, last_seen_ns FROM processes").to_pylist()
@@ -170,7 +171,7 @@ def _peek(run: Path, row: RunRow) -> None:
 
 def _peek_log(log: Path) -> tuple[int, str]:
     """Say when the process of a log was last seen, and how it is."""
-    from rollscope.model.batch import decode_batch
+    from rollscope.model.batch import IMPORTED, SNAPSHOT, decode_batch
     from rollscope.model.frames import scan_frames
     from rollscope.store.liveness import is_alive
 
@@ -185,7 +186,7 @@ def _peek_log(log: Path) -> tuple[int, str]:
     batch = decode_batch(last[-1])
     seen_ns = batch.clock.wall_at(batch.mono_ns)
     if batch.end is not None:
-        return seen_ns, "ended"
+        return seen_ns, "imported" if batch.end in (IMPORTED, SNAPSHOT) else "ended"
     is_there = is_alive(header, seen_ns + batch.clock.jumped_ns, time.time_ns())
     return seen_ns, "alive" if is_there else "dead"
 
@@ -226,7 +227,7 @@ def _show(found: RunList) -> None:
             row.name,
             say_time(row.started_ns),
             row.state,
-            f"{row.alive}/{row.processes}",
+            "-" if row.state == "imported" else f"{row.alive}/{row.processes}",
             _number(row.steps),
             _number(row.sessions),
             _number(row.spans),

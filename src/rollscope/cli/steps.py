@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from rollscope.cli.arguments import add_examples
-from rollscope.cli.reading import add_reading_arguments, check_extra, open_source
+from rollscope.cli.reading import add_reading_arguments, check_extra, hints_of, open_source
 from rollscope.errors import CommandError
 
 if TYPE_CHECKING:
@@ -51,12 +51,13 @@ class StepsCommand:
 
         with open_source(args) as store:
             one, listed = _ask(store, args)
+            hints = hints_of(args, store)
             if args.json:
                 print_json(listed if one is None else one)
             elif one is not None:
-                print_text(step_screen(one, Screen.of(), now_ns=store.now_ns))
+                print_text(step_screen(one, Screen.of(), now_ns=store.now_ns, hints=hints))
             elif listed is not None:
-                print_text(steps_screen(listed, Screen.of()))
+                print_text(steps_screen(listed, Screen.of(), hints))
         return 0
 
 

@@ -4,7 +4,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from rollscope.cli.arguments import add_examples
-from rollscope.cli.reading import add_place_arguments, check_extra, chosen_run, open_run
+from rollscope.cli.reading import add_place_arguments, check_extra, chosen_run, hints_of, open_run
 from rollscope.errors import CommandError
 
 __all__ = ["TopCommand"]
@@ -55,8 +55,16 @@ def _print_once(args: Namespace) -> int:
     with open_run(args) as store:
         from rollscope.answers.now import now
         from rollscope.answers.overview import overview
+        from rollscope.answers.steps import slowest_step
         from rollscope.screens.now import now_screen
         from rollscope.screens.tables import Screen
 
-        sys.stdout.write(now_screen(overview(store), now(store), Screen.of()))
+        text = now_screen(
+            overview(store),
+            now(store),
+            Screen.of(),
+            slowest=slowest_step(store),
+            hints=hints_of(args, store),
+        )
+        sys.stdout.write(text)
     return 0

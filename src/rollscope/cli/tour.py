@@ -1,10 +1,10 @@
 """The demo's tour: the commands that answer the usual questions, run on what was just recorded."""
 
-import shlex
 import sys
 from pathlib import Path
-from shutil import which
 from typing import Final
+
+from rollscope.cli.reading import own_command
 
 __all__ = ["show_around", "write_report"]
 
@@ -28,13 +28,15 @@ _REPORTED: Final = 10
 def show_around(run: Path) -> None:
     """Ask a run the usual questions, from its files alone, and say how to go on."""
     from rollscope.cli.main import main  # it knows the demo, and the demo it
+    from rollscope.screens.hints import Hints
 
+    ask = Hints(run=str(run), command=own_command())
     for question, words in _STOPS:
-        print(f"\n{question}\n$ {_line(*words, str(run))}\n")
+        print(f"\n{question}\n$ {ask.line(*words)}\n")
         sys.stdout.flush()
         main([*words, str(run)])
     print("\nAsk on:")
-    lines = [(_line(verb, str(run), *rest), what) for verb, rest, what in _ROADS]
+    lines = [(ask.line(verb, *rest), what) for verb, rest, what in _ROADS]
     longest = max(len(line) for line, _ in lines)
     for line, what in lines:
         print(f"  {line:<{longest}}  {what}")
@@ -48,9 +50,3 @@ def write_report(run: Path, steps: int) -> None:
     sys.stdout.flush()
     scope = f"{max(steps - _REPORTED, 0)}-{steps - 1}"
     main(["report", str(run), "-o", str(run.with_suffix(".html")), "--scope", scope])
-
-
-def _line(*words: str) -> str:
-    """Write a command as it can be typed: the environment of `make demo` is not on the path."""
-    command = "rollscope" if which("rollscope") else sys.argv[0]
-    return shlex.join((command, *words))

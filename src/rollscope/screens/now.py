@@ -6,6 +6,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from rollscope.analysis.rows import SpanRow
 from rollscope.analysis.stuck import StuckRow
 from rollscope.analysis.wording import say_count, say_ns, say_share
 from rollscope.answers.errors import ErrorLine
@@ -13,6 +14,7 @@ from rollscope.answers.hosts import HostLine
 from rollscope.answers.now import InFlightSeries, Now
 from rollscope.answers.overview import Overview
 from rollscope.answers.waits import StepWaits
+from rollscope.screens.hints import Hints
 from rollscope.screens.plots import sparkline
 from rollscope.screens.sheet import RankedColumn, Sheet
 from rollscope.screens.stuck import STUCK_COLUMNS, stuck_cells
@@ -26,6 +28,7 @@ __all__ = [
     "OPEN_COLUMNS",
     "error_cells",
     "host_cells",
+    "is_imported",
     "now_screen",
     "open_cells",
     "say_state",
@@ -55,7 +58,7 @@ HOST_COLUMNS: Final[tuple[RankedColumn, ...]] = (
     (0, Column("in flight", "right")),
     (1, Column("doing", can_shrink=True)),
     (2, Column("alive", "right")),
-    (0, Column("heard", "right")),
+    (1, Column("heard", "right")),
     (3, Column("loop p99", "right")),
     (4, Column("KV", "right")),
     (5, Column("run/wait", "right")),
@@ -80,8 +83,23 @@ _WAIT_COLUMNS: Final[tuple[RankedColumn, ...]] = (
 )
 
 
-def now_screen(run: Overview, now: Now, screen: Screen) -> str:
-    """Put a run as it is now into one picture."""
+def now_screen(
+    run: Overview,
+    now: Now,
+    screen: Screen,
+    *,
+    slowest: SpanRow | None = None,
+    hints: Hints | None = None,
+) -> str:
+    """Put a run as it is now into one picture.
+
+    Args:
+        run: The run.
+        now: How it is doing.
+        screen: Where it is shown.
+        slowest: The step to look at, if one is over.
+        hints: How the reader calls the run.
+    """
     sheet = Sheet(screen)
     alarms = say_count(now.alarms, "alarm")
     said = f"{run.name}: {say_state(run)}. {alarms}, {say_count(now.open_sessions, 'open session')}"
@@ -95,10 +113,16 @@ def now_screen(run: Overview, now: Now, screen: Screen) -> str:
     if now.waits:
         sheet.heading("Who waits")
         show_waits(sheet, now.waits)
-    sheet.heading(f"Stuck and slow: the first {len(now.stuck)} of {now.open_sessions:,} open")
+    if slowest is not None and slowest.end_ns is not None:
+        took = say_ns(slowest.end_ns - slowest.start_ns)
+        ask = (hints or Hints()).line("steps", "--step", str(slowest.step))
+        sheet.command(f"Why step {slowest.step} took longest of the last ten, {took}:", ask)
+    listed = f"the first {len(now.stuck)} of {now.open_sessions:,} open"
+    sheet.heading(f"Stuck and slow: {listed if now.stuck else 'nothing is open'}")
     sheet.table(OPEN_COLUMNS, [open_cells(row, now.now_ns) for row in now.stuck])
     sheet.heading("Hosts")
-    sheet.table(HOST_COLUMNS, [host_cells(line) for line in now.hosts.lines])
+    lives = not is_imported(run)
+    sheet.table(HOST_COLUMNS, [host_cells(line, lives=lives) for line in now.hosts.lines])
     sheet.heading(f"Errors of the last 15 min: {now.errors.total:,}")
     sheet.table(
         ERROR_COLUMNS, [error_cells(line, now.now_ns) for line in now.errors.lines[:_MOST_LINES]]
@@ -117,9 +141,16 @@ def say_state(run: Overview) -> str:
     if run.is_alive:
         quiet_ns = run.now_ns - run.last_ns
         return f"{step}, quiet for {say_ns(quiet_ns)}" if quiet_ns > _QUIET_NS else f"{step}, live"
+    if is_imported(run):
+        return f"imported, {say_count(steps.count, 'step')}"
     if run.is_crashed:
         return f"crashed at {step}, {say_count(run.unfinished, 'session')} unfinished"
     return f"over, {say_count(steps.count, 'step')}"
+
+
+def is_imported(run: Overview) -> bool:
+    """Say whether files of another tool tell of all of a run, so that nothing in it lives."""
+    return bool(run.processes) and all(one.status == "imported" for one in run.processes)
 
 
 def show_phases(sheet: Sheet, series: InFlightSeries, *, most: int = 8) -> None:
@@ -193,8 +224,8 @@ def _say_due(left_ns: int) -> str:
     return f"in {say_ns(left_ns)}" if left_ns > 0 else f"{say_ns(-left_ns)} ago"
 
 
-def host_cells(line: HostLine) -> list[str]:
-    """Write a host for a line of a table."""
+def host_cells(line: HostLine, *, lives: bool = True) -> list[str]:
+    """Write a host for a line of a table; whether its processes live only where that is known."""
     slots = "" if line.capacity is None else f"/{line.capacity:,}"
     is_engine = line.engine_running is not None or line.engine_waiting is not None
     both = f"{say_number(line.engine_running, 0)}/{say_number(line.engine_waiting, 0)}"
@@ -202,8 +233,8 @@ def host_cells(line: HostLine) -> list[str]:
         line.name,
         f"{line.in_flight:,}{slots}",
         ", ".join(f"{count:,} {name}" for name, count in line.phases.items()),
-        f"{line.alive}/{line.processes}",
-        say_maybe_ns(line.heartbeat_age_ns),
+        f"{line.alive}/{line.processes}" if lives else "",
+        say_maybe_ns(line.heartbeat_age_ns) if lives else "",
         say_maybe_ns(line.loop_lag_p99_ns),
         "" if line.kv_use is None else say_share(line.kv_use),
         both if is_engine else "",

@@ -11,14 +11,14 @@ from rollscope.answers.session import SessionAnswer, SpanDetail
 from rollscope.model.kinds import Status
 from rollscope.model.refs import span_hex
 from rollscope.screens.plots import share_bar
-from rollscope.screens.sessions import say_end, say_versions
+from rollscope.screens.sessions import say_end, say_reason, say_versions
 from rollscope.screens.sheet import RankedColumn, Sheet
 from rollscope.screens.tables import Column, Screen, clean, shorten
 from rollscope.screens.words import (
     place_bar,
     say_clock,
-    say_number,
     say_phase,
+    say_reward,
     say_session,
 )
 
@@ -84,8 +84,8 @@ def _headline(answer: SessionAnswer) -> str:
         return f"{say_session(row)} has been open for {ran}."
     if row.status is Status.LOST:
         return f"{say_session(row)} was lost after {ran}: {row.reason or 'nobody knows why'}."
-    reason = f" ({row.reason})" if row.reason else ""
-    reward = "" if row.reward is None else f", reward {say_number(row.reward)}"
+    reason = f" ({say_reason(row)})" if say_reason(row) else ""
+    reward = "" if row.reward is None else f", reward {say_reward(row.reward)}"
     return f"{say_session(row)} ran for {ran} and was {_became(row)}{reason}{reward}."
 
 
@@ -251,7 +251,7 @@ def _show_siblings(sheet: Sheet, answer: SessionAnswer) -> None:
             say_ns(_ran(row, answer.now_ns)),
             share_bar(_ran(row, answer.now_ns), longest, 12, is_unicode=sheet.is_unicode),
             say_end(row),
-            say_number(row.reward),
+            say_reward(row.reward),
             row.host,
             span_hex(row.span_id),
         ]

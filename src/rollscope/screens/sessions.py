@@ -15,11 +15,11 @@ from rollscope.screens.words import (
     letter_bar,
     say_clock,
     say_maybe_ns,
-    say_number,
+    say_reward,
     say_session,
 )
 
-__all__ = ["say_end", "say_versions", "sessions_screen"]
+__all__ = ["say_end", "say_reason", "say_versions", "sessions_screen"]
 
 _BAR: Final = 12
 _ORDERS: Final = {
@@ -72,7 +72,7 @@ def sessions_screen(
     sheet.table(_COLUMNS, rows)
     if letters:
         legend = ", ".join(f"{letter} {name}" for name, letter in letters.items())
-        sheet.say(f"phases: {legend}, . other")
+        sheet.say(f"phases: {legend}, . other; in the order in which they began")
     return sheet.text
 
 
@@ -99,10 +99,10 @@ def _cells(line: SessionLine, letters: dict[str, str]) -> list[str]:
         say_clock(row.start_ns),
         say_maybe_ns(row.waited_ns),
         say_ns(line.ran_ns),
-        letter_bar(_shares(line, letters), line.ran_ns, letters, _BAR),
+        letter_bar(_shares(line), line.ran_ns, letters, _BAR),
         say_end(row),
-        row.reason or "",
-        say_number(row.reward),
+        say_reason(row),
+        say_reward(row.reward),
         "" if row.tokens_out is None else f"{row.tokens_out:,}",
         say_versions(row),
         str(row.attempt + 1) if row.attempt else "",
@@ -111,14 +111,10 @@ def _cells(line: SessionLine, letters: dict[str, str]) -> list[str]:
     ]
 
 
-def _shares(line: SessionLine, letters: dict[str, str]) -> dict[str, int]:
-    """Make parts of the whole of times that may overlap, in the order of the legend."""
+def _shares(line: SessionLine) -> dict[str, int]:
+    """Make parts of the whole of times that may overlap, in the order in which phases began."""
     all_ns, covered_ns = sum(line.phases.values()), line.ran_ns - line.other_ns
-    return {
-        name: line.phases[name] * covered_ns // all_ns
-        for name in letters
-        if line.phases.get(name) and all_ns
-    }
+    return {name: ns * covered_ns // all_ns for name, ns in line.phases.items() if ns}
 
 
 def say_end(row: SessionRow) -> str:
@@ -128,6 +124,11 @@ def say_end(row: SessionRow) -> str:
     if row.end_ns is None:
         return "open"
     return "lost" if row.status is Status.LOST else "no outcome"
+
+
+def say_reason(row: SessionRow) -> str:
+    """Say why it ended so, where that is more than how."""
+    return "" if row.reason is None or row.reason == row.outcome else row.reason
 
 
 def say_versions(row: SessionRow) -> str:

@@ -67,6 +67,14 @@ class Sheet:
         glued = [self._safe(item).replace(" ", _GLUE) for item in items]
         self._add(Text("\n".join(self._broken((_GLUE + " ").join(glued), indent))))
 
+    def command(self, lead: str, command: str) -> None:
+        """Say what to type next; whole and on one line, so that it can be copied."""
+        both = self._safe(f"{lead} {command}")
+        if self.screen.width is not None and cell_len(both) > self.screen.width:
+            self.say(lead)
+            both = self._safe(f"  {command}")
+        self._add(Text(both))
+
     def line(self, text: str, *, style: str = "") -> None:
         """Add a line that is cut, not broken."""
         safe = self._safe(text)

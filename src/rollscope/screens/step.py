@@ -11,6 +11,7 @@ from rollscope.analysis.path import CriticalPath, Segment
 from rollscope.analysis.wording import say_count, say_ns, say_share
 from rollscope.answers.steps import StepAnswer
 from rollscope.model.refs import span_hex
+from rollscope.screens.hints import Hints
 from rollscope.screens.plots import stacked_bar
 from rollscope.screens.sheet import RankedColumn, Sheet
 from rollscope.screens.step_parts import (
@@ -49,13 +50,16 @@ class _Piece(msgspec.Struct):
     is_inferred: bool
 
 
-def step_screen(answer: StepAnswer, screen: Screen, *, now_ns: int) -> str:
+def step_screen(
+    answer: StepAnswer, screen: Screen, *, now_ns: int, hints: Hints | None = None
+) -> str:
     """Tell the story of one step.
 
     Args:
         answer: The step.
         screen: Where it is shown.
         now_ns: What counts as now, for when a running step will end.
+        hints: How the reader calls the run.
     """
     sheet = Sheet(screen)
     show_verdict(sheet, answer.verdict)
@@ -71,7 +75,7 @@ def step_screen(answer: StepAnswer, screen: Screen, *, now_ns: int) -> str:
     show_sync(sheet, answer.parts.sync)
     show_replicas(sheet, answer.parts.replicas)
     show_what_if(sheet, answer.what_if, answer.summary)
-    show_slowest(sheet, answer.slowest, now_ns)
+    show_slowest(sheet, answer.slowest, now_ns, hints or Hints())
     return sheet.text
 
 

@@ -178,7 +178,7 @@ def show_replicas(sheet: Sheet, split: ReplicaSplit) -> None:
             f"{one.sessions:,}",
             say_share(one.busy_share),
             share_bar(one.busy_share, 1, _BAR, is_unicode=sheet.is_unicode),
-            say_number(one.tokens_per_s, 0),
+            say_number(one.tokens_per_s or None, 0),
             "-" if one.last_end_ns is None else say_clock(one.last_end_ns),
         ]
         for one in sorted(split.replicas, key=lambda one: -one.busy_share)

@@ -7,11 +7,12 @@ from rollscope.analysis.rows import SessionRow
 from rollscope.analysis.wording import say_count, say_ns, say_share
 from rollscope.answers.steps import StepAnswer
 from rollscope.model.refs import span_hex
+from rollscope.screens.hints import Hints
 from rollscope.screens.plots import share_bar
-from rollscope.screens.sessions import say_end
+from rollscope.screens.sessions import say_end, say_reason
 from rollscope.screens.sheet import RankedColumn, Sheet
 from rollscope.screens.tables import Column
-from rollscope.screens.words import say_number, say_phase, say_session
+from rollscope.screens.words import say_phase, say_reward, say_session
 
 __all__ = ["CHARGED_COLUMNS", "charged_cells", "show_slowest", "show_tail"]
 
@@ -85,7 +86,7 @@ def charged_cells(
             say_ns(_ran(one)) if one.end_ns is not None else "open",
             share_bar(_ran(one), longest, _BAR, is_unicode=is_unicode),
             say_end(one),
-            one.reason or "",
+            say_reason(one),
             " / ".join(dict.fromkeys(part for part in (one.host, one.pool) if part)),
             say_ns(charges.get(one.span_id, 0)),
             span_hex(one.span_id),
@@ -98,11 +99,11 @@ def _ran(row: SessionRow) -> int:
     return 0 if row.end_ns is None else row.end_ns - row.start_ns
 
 
-def show_slowest(sheet: Sheet, sessions: Sequence[SessionRow], now_ns: int) -> None:
+def show_slowest(sheet: Sheet, sessions: Sequence[SessionRow], now_ns: int, ask: Hints) -> None:
     """List the longest sessions."""
     if not sessions:
         return
-    sheet.heading("Slowest sessions (rollscope show RUN ID)")
+    sheet.heading("Slowest sessions")
     lengths = [(now_ns if one.end_ns is None else one.end_ns) - one.start_ns for one in sessions]
     rows = [
         [
@@ -110,11 +111,14 @@ def show_slowest(sheet: Sheet, sessions: Sequence[SessionRow], now_ns: int) -> N
             say_ns(length),
             share_bar(length, max(lengths), _BAR, is_unicode=sheet.is_unicode),
             say_end(one),
-            one.reason or "",
+            say_reason(one),
             " / ".join(dict.fromkeys(part for part in (one.host, one.pool) if part)),
-            "" if one.reward is None else say_number(one.reward),
+            "" if one.reward is None else say_reward(one.reward),
             span_hex(one.span_id),
         ]
         for one, length in zip(sessions, lengths, strict=True)
     ]
     sheet.table(_columns("reward"), rows, indent=2)
+    sheet.command(
+        "The first of them, turn by turn:", ask.line("show", span_hex(sessions[0].span_id))
+    )

@@ -3,25 +3,28 @@
 from typing import Final
 
 from rollscope.analysis.changes import Change
-from rollscope.analysis.steps import NO_OUTCOME, StepSummary
+from rollscope.analysis.steps import NO_OUTCOME, STILL_OPEN, StepSummary
 from rollscope.analysis.verdict import Verdict
 from rollscope.analysis.wording import say_count, say_ns, say_share
 from rollscope.answers.steps import StepLine, Steps
+from rollscope.screens.hints import Hints
 from rollscope.screens.plots import share_bar, sparkline
 from rollscope.screens.sheet import RankedColumn, Sheet
 from rollscope.screens.tables import Column, Screen
-from rollscope.screens.words import say_number, say_signed_share
+from rollscope.screens.words import say_number, say_reward, say_signed_share
 
 __all__ = [
     "STEP_COLUMNS",
     "say_change",
     "say_outcomes",
+    "say_slowest",
     "show_verdict",
     "step_cells",
     "steps_screen",
 ]
 
 _BAR: Final = 8
+_NO_VERDICT: Final = {NO_OUTCOME: "without outcome", STILL_OPEN: "open"}
 STEP_COLUMNS: Final[tuple[RankedColumn, ...]] = (
     (0, Column("step", "right")),
     (0, Column("wall", "right")),
@@ -39,11 +42,17 @@ STEP_COLUMNS: Final[tuple[RankedColumn, ...]] = (
 )
 
 
-def steps_screen(answer: Steps, screen: Screen) -> str:
-    """Put a list of steps into words, a table and a line of their walls."""
-    sheet = Sheet(screen)
+def steps_screen(answer: Steps, screen: Screen, hints: Hints | None = None) -> str:
+    """Put a list of steps into words, a table and a line of their walls.
+
+    Args:
+        answer: The steps.
+        screen: Where they are shown.
+        hints: How the reader calls the run.
+    """
+    sheet, ask = Sheet(screen), hints or Hints()
     if not answer.steps:
-        _show_none(sheet, answer)
+        _show_none(sheet, answer, ask)
         return sheet.text
     last = answer.steps[-1]
     show_verdict(sheet, last.verdict, has_advice=False)
@@ -51,28 +60,56 @@ def steps_screen(answer: Steps, screen: Screen) -> str:
     longest = max(line.summary.wall_ns for line in answer.steps)
     rows = [step_cells(line, longest, is_unicode=sheet.is_unicode) for line in answer.steps]
     sheet.table(STEP_COLUMNS, rows)
-    has_lag = any(line.summary.lag_p50 is not None for line in answer.steps)
-    sheet.say(
-        "vs median: of the ten before; tail: after 95 % of sessions had ended; wait: the "
-        f"trainer's; waste: of slot time{'; lag: versions, p50/max' if has_lag else ''}."
-    )
+    _show_legend(sheet, answer)
     _show_walls(sheet, answer)
     for change in answer.changes.largest:
         sheet.say(say_change(change))
     if answer.unassigned:
         sheet.say(f"{say_count(answer.unassigned, 'session')} belong to no step.")
-    number = last.summary.step
-    sheet.say(f"The whole story, and what to try: rollscope steps RUN --step {number}")
+    slowest = _slowest(answer)
+    sheet.command(
+        f"Why step {slowest.step} took longest, {say_ns(slowest.wall_ns)}, and what to try:",
+        ask.line("steps", "--step", str(slowest.step)),
+    )
     return sheet.text
 
 
-def _show_none(sheet: Sheet, answer: Steps) -> None:
+def _show_legend(sheet: Sheet, answer: Steps) -> None:
+    summaries = [line.summary for line in answer.steps]
+    parts = [
+        "vs median: of the ten before",
+        "tail: after 95 % of sessions had ended",
+        "wait: the trainer's",
+        "waste: of slot time",
+    ]
+    if any(one.unconsumed for one in summaries):
+        parts.insert(1, "sessions: in brackets, those that no step has consumed")
+    if any(one.lag_p50 is not None for one in summaries):
+        parts.append("lag: versions, p50/max")
+    sheet.say(f"{'; '.join(parts)}.")
+
+
+def _slowest(answer: Steps) -> StepSummary:
+    """Give the step that took longest of those that are over, if any is."""
+    summaries = [line.summary for line in answer.steps]
+    over = [one for one in summaries if not one.is_open] or summaries
+    return max(over, key=lambda one: one.wall_ns)
+
+
+def say_slowest(answer: Steps) -> str:
+    """Name the step that took longest of those listed."""
+    slowest = _slowest(answer)
+    return f"Step {slowest.step} took longest of these: {say_ns(slowest.wall_ns)}."
+
+
+def _show_none(sheet: Sheet, answer: Steps, ask: Hints) -> None:
     if not answer.unassigned:
         sheet.say("The run has no steps and no sessions yet.", style="bold")
         return
     number = say_count(answer.unassigned, "session")
     sheet.say(f"The run records no steps; it has {number} outside of any.", style="bold")
-    sheet.say("See them with `rollscope sessions`; rs.step(n) in the trainer records steps.")
+    sheet.say("In the trainer, rs.step(n) records steps.")
+    sheet.command("See the sessions with:", ask.line("sessions"))
 
 
 def show_verdict(sheet: Sheet, verdict: Verdict, *, has_advice: bool = True) -> None:
@@ -93,22 +130,27 @@ def step_cells(line: StepLine, longest: int, *, is_unicode: bool = True) -> list
         say_ns(one.wall_ns),
         share_bar(one.wall_ns, longest, _BAR, is_unicode=is_unicode),
         say_signed_share(line.change),
-        f"{one.sessions:,}",
+        _say_sessions(one),
         say_outcomes(one),
         say_share(one.tail_wall_ns, one.wall_ns),
         say_share(one.trainer_wait_share),
         say_share(one.waste_share),
         "" if one.lag_p50 is None else f"{one.lag_p50}/{one.lag_max}",
         say_number(one.tokens_per_s, 0) if one.tokens_per_s else "",
-        say_number(one.mean_reward),
+        say_reward(one.mean_reward),
         _because(line),
     ]
 
 
 def say_outcomes(one: StepSummary) -> str:
     """Write how many sessions had which outcome."""
-    named = sorted(one.outcomes.items(), key=lambda item: (item[0] == NO_OUTCOME, -item[1]))
-    return ", ".join(f"{count} {name}" for name, count in named)
+    named = sorted(one.outcomes.items(), key=lambda item: (item[0] in _NO_VERDICT, -item[1]))
+    return ", ".join(f"{count} {_NO_VERDICT.get(name, name)}" for name, count in named)
+
+
+def _say_sessions(one: StepSummary) -> str:
+    """Write how many sessions a step has, those apart that a later one may consume."""
+    return f"{one.sessions:,}{f' ({one.unconsumed:,})' if one.unconsumed else ''}"
 
 
 def _because(line: StepLine) -> str:

@@ -12,7 +12,7 @@ from rollscope.answers.source import Source
 from rollscope.answers.stuck import Stuck
 from rollscope.model.refs import span_hex
 from rollscope.screens.sheet import RankedColumn, Sheet
-from rollscope.screens.tables import Column, Screen
+from rollscope.screens.tables import Column, Screen, say_time
 from rollscope.screens.words import say_frame, say_phase
 
 __all__ = ["STUCK_COLUMNS", "Lost", "look_at_lost", "stuck_cells", "stuck_screen"]
@@ -45,6 +45,8 @@ class Lost(msgspec.Struct):
     """Some of them, the latest first."""
     last_seen_ns: int | None
     """When the run was last heard of."""
+    is_imported: bool = False
+    """Whether files of another tool tell of the run, so that nothing in it goes on."""
 
 
 def look_at_lost(source: Source) -> Lost:
@@ -55,8 +57,12 @@ def look_at_lost(source: Source) -> Lost:
     sql = f"SELECT task_key, sample, span_id {lost} ORDER BY start_ns DESC LIMIT {_MOST_NAMED}"
     rows = source.query(sql).to_pylist() if count else []
     names = [say_sample(row["task_key"], row["sample"], row["span_id"]) for row in rows]
-    seen = source.query("SELECT max(last_seen_ns) AS seen FROM processes")["seen"][0].as_py()
-    return Lost(count=count, names=names, last_seen_ns=seen)
+    sql = """
+        SELECT max(last_seen_ns) AS seen,
+            min(CASE WHEN status = 'imported' THEN 1 ELSE 0 END) AS is_imported
+        FROM processes"""
+    (known,) = source.query(sql).to_pylist()
+    return Lost(count, names, known["seen"], bool(known["is_imported"]))
 
 
 def stuck_screen(
@@ -86,7 +92,9 @@ def stuck_screen(
         sheet.say(_outside_line([row for row in answer.outside if row.is_alarm]))
     if lost.count:
         sheet.say(_lost_line(lost))
-    if not answer.open_sessions and lost.last_seen_ns is not None:
+    if lost.is_imported and lost.last_seen_ns is not None:
+        sheet.say(f"The run was imported; its files end at {say_time(lost.last_seen_ns)}.")
+    elif not answer.open_sessions and lost.last_seen_ns is not None:
         quiet_ns = max(answer.now_ns - lost.last_seen_ns, 0)
         sheet.say(f"The run was last heard of {say_ns(quiet_ns)} ago.")
     rows = [row for row in [*answer.rows, *answer.outside] if _is_wanted(row, min_band)]
@@ -144,7 +152,8 @@ def _outside_line(rows: Sequence[StuckRow]) -> str:
     oldest = max(rows, key=lambda row: row.age_ns)
     who = f" on {oldest.process}" if oldest.process else ""
     said = f"{say_phase(oldest.name, oldest.detail)}{who} for {say_ns(oldest.age_ns)}"
-    return f"Outside of sessions {say_count(len(rows), 'span')} hangs too: {said}."
+    hang = "hangs" if len(rows) == 1 else "hang"
+    return f"Outside of sessions {say_count(len(rows), 'span')} {hang} too: {said}."
 
 
 def _lost_line(lost: Lost) -> str:

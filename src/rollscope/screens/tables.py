@@ -61,7 +61,7 @@ class Screen(msgspec.Struct, frozen=True):
     """What can be shown where the text goes."""
 
     width: int | None = None
-    """Columns; None where nobody cuts lines, as in a file or a pipe."""
+    """Columns; None where nobody cuts lines, as in a file or a pipe, unless COLUMNS says so."""
     has_colour: bool = False
     encoding: str = "utf-8"
 
@@ -70,10 +70,11 @@ class Screen(msgspec.Struct, frozen=True):
         """Look at where the text goes; the output stream if not given."""
         out = sys.stdout if stream is None else stream
         encoding = getattr(out, "encoding", None) or "utf-8"
-        if not out.isatty():
-            return cls(encoding=encoding)
         wanted = os.environ.get("COLUMNS", "")
-        width = int(wanted) if wanted.isdigit() and int(wanted) else _terminal_width(out)
+        width = int(wanted) if wanted.isdecimal() and int(wanted) else None
+        if not out.isatty():
+            return cls(width=width, encoding=encoding)
+        width = _terminal_width(out) if width is None else width
         has_colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         return cls(width=width, has_colour=has_colour, encoding=encoding)
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rollscope.analysis.eta import Eta
 from rollscope.analysis.wording import say_ns
 from rollscope.answers.now import Now
-from rollscope.answers.tiles import ErrorTile, InFlightTile, OldestTile, ProgressTile
+from rollscope.answers.tiles import ErrorTile, InFlightTile, OldestTile, ProgressTile, RateTile
 from rollscope.screens.plots import sparkline
 from rollscope.screens.sheet import Sheet
 from rollscope.screens.tables import clean, shorten
@@ -40,7 +40,7 @@ def tiles_of(now: Now) -> list[Tile]:
         Tile("in flight", _say_in_flight(now.in_flight), [*now.in_flight.spark]),
         Tile("progress", _say_progress(now.progress, now.now_ns), [*now.progress.spark]),
         Tile("ended", f"{say_number(now.ended.rate, 1)} per min", now.ended.spark),
-        Tile("tokens", f"{say_number(now.tokens.rate, 0)} per s", now.tokens.spark),
+        Tile("tokens", _say_tokens(now.tokens), now.tokens.spark),
         Tile("oldest", _say_oldest(now.oldest), [*now.oldest.spark]),
         Tile("errors", _say_errors(now.failures), [*now.failures.spark]),
     ]
@@ -81,17 +81,22 @@ def _say_progress(tile: ProgressTile, now_ns: int) -> str:
 
 
 def _say_eta(eta: Eta | None, now_ns: int) -> str:
-    """Write how much longer a step takes, as a range."""
+    """Write in how long a step will end, as a range."""
     if eta is None:
         return ""
     if eta.outliers and eta.at_least_ns is not None:
-        return f", {say_ns(eta.at_least_ns)} or more"
+        return f", not within {say_ns(eta.at_least_ns)}"
     if eta.step_end is None:
         return ""
     low, high = (
         say_ns(max(at_ns - now_ns, 0)) for at_ns in (eta.step_end.p10_ns, eta.step_end.p90_ns)
     )
-    return f", {low} to {high}" if low != high else f", {low}"
+    return f", ends in {low} to {high}" if low != high else f", ends in {low}"
+
+
+def _say_tokens(tile: RateTile) -> str:
+    """Write how fast tokens come; a dash where none were recorded."""
+    return f"{say_number(tile.rate, 0)} per s" if any(tile.spark) or tile.rate else "-"
 
 
 def _say_oldest(tile: OldestTile) -> str:

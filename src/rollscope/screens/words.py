@@ -16,6 +16,7 @@ __all__ = [
     "say_maybe_ns",
     "say_number",
     "say_phase",
+    "say_reward",
     "say_session",
     "say_signed",
     "say_signed_share",
@@ -41,6 +42,11 @@ def say_number(value: float | None, digits: int = 2) -> str:
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}f}"
+
+
+def say_reward(value: float | None) -> str:
+    """Write a reward: three digits, so that eighths and thousandths can be told apart."""
+    return say_number(value, 3)
 
 
 def say_signed(ns: int) -> str:

@@ -126,7 +126,7 @@ def test_a_running_step_has_an_end_in_sight_and_stands_before_the_last(running: 
     assert (answer.progress.step, answer.progress.is_running) == (2, True)
     assert answer.progress.eta == told.eta
     assert answer.progress.done == sum(
-        count for name, count in told.summary.outcomes.items() if name != "none"
+        count for name, count in told.summary.outcomes.items() if name != "open"
     )
     assert [(one.step, one.is_running) for one in answer.waits] == [(2, True), (1, False)]
     assert answer.stuck == stuck(running).rows[:20]

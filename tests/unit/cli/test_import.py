@@ -129,12 +129,19 @@ def test_an_imported_run_began_when_its_data_did_and_is_over(tmp_path: Path, cap
     capsys.readouterr()
     assert main(["runs", "--dir", str(tmp_path / "runs"), "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["runs"]
-    assert (row["state"], row["alive"], row["processes"]) == ("ended", 0, 2)
+    assert (row["state"], row["alive"], row["processes"]) == ("imported", 0, 2)
     assert 1763000000 <= row["started_ns"] / 1e9 < 1764000000
     assert main(["stuck", str(tmp_path / "runs" / "r"), "--json"]) in (0, 1)
     ages = [one["age_ns"] / 1e9 for one in json.loads(capsys.readouterr().out)["rows"]]
     assert len(ages) == 8
     assert max(ages) < 600
+    run = str(tmp_path / "runs" / "r")
+    for command in (["top", run, "--once"], ["stuck", run], ["doctor", run]):
+        main(command)
+        said = capsys.readouterr().out
+        assert "imported" in said
+        assert " alive" not in said
+        assert "silent" not in said
 
 
 # rollscope view

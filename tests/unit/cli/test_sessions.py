@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rollscope.analysis.rows import SessionRow
 from rollscope.answers.scope import StepScope
-from rollscope.answers.sessions import SessionList, list_sessions
+from rollscope.answers.sessions import SessionLine, SessionList, list_sessions
 from rollscope.cli.main import make_parser
 from rollscope.screens.sessions import sessions_screen
 from rollscope.screens.tables import Screen
@@ -118,6 +119,14 @@ def test_phases_are_drawn_as_letters_of_their_own() -> None:
     assert letter_bar({"generate": 60, "reward": 20}, 100, letters, 10) == "ggggggrr.."
     assert letter_bar({"generate": 100}, 100, letters, 4) == "gggg"
     assert letter_bar({}, 0, letters, 4) == ""
+
+
+def test_phases_are_drawn_in_the_order_in_which_they_began() -> None:
+    row = SessionRow(span_id=1, task_key="math/1", start_ns=0, end_ns=120)
+    phases = {"generate": 20, "reward": 80}
+    line = SessionLine(row=row, ran_ns=120, phases=phases, other_ns=20, lag=None)
+    text = sessions_screen(SessionList(sessions=[line], matched=1, of=1), Screen(width=160))
+    assert " ggrrrrrrrr.. " in text
 
 
 def test_odd_runs_are_told(tmp_path: Path, capsys: Out) -> None:

@@ -56,7 +56,7 @@ def test_the_first_line_says_what_became_of_it(run: Path, session: str, capsys: 
     answer = read_json(capsys, "show", str(run), session)["session"]
     name = f"{answer['task_key']}#{answer['sample']}"
     assert text.startswith(f"{name} ran for ")
-    assert f"and was accepted, reward {answer['reward']:.2f}." in text.splitlines()[0]
+    assert f"and was accepted, reward {answer['reward']:.3f}." in text.splitlines()[0]
     assert f"id {session}" in text
     assert "after waiting" in text or not answer["waited_ns"]
     assert f"on {answer['host']} / {answer['pool']}, for step {answer['step']}" in text
@@ -116,10 +116,11 @@ def test_a_session_is_found_by_task_and_sample_in_the_newest_run(
     rs.init(run="only", dir=tmp_path)
     with rs.task("gsm8k/8421"), rs.session(sample=3) as session:
         rs.event("first-token", chars=12)
-        session.finish("accepted", reward=1.0)
+        session.finish("accepted", reward=1.0, reason="accepted")
     rs.shutdown()
     text = read(capsys, "show", str(tmp_path / "only"), "gsm8k/8421#3")
     assert text.startswith("gsm8k/8421#3 ran for ")
+    assert " and was accepted, reward 1.000.\n" in text
     assert "first-token" in text
     assert "chars=12" in text
 

@@ -9,6 +9,7 @@ import pytest
 from rollscope.analysis.changes import Change, Changes
 from rollscope.analysis.eta import Eta, Range
 from rollscope.answers.steps import StepAnswer, Steps, one_step, steps
+from rollscope.cli import reading
 from rollscope.cli.terminal import pager
 from rollscope.screens.step import step_screen
 from rollscope.screens.steps import steps_screen
@@ -61,6 +62,35 @@ def test_the_verdict_of_the_last_step_stands_above_the_table(run: Path, capsys: 
         assert word in lines[head]
     assert [line.split()[0] for line in lines[head + 1 : head + 5]] == ["0", "1", "2", "3"]
     assert "wall, steps 0 to 3: " in text
+
+
+def test_the_slowest_step_is_pointed_to_with_a_command_that_can_be_pasted(
+    run: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "own_command", lambda: "rollscope")
+    lines = read_json(capsys, "steps", str(run))["steps"]
+    slowest = max(lines, key=lambda line: line["summary"]["wall_ns"])["summary"]["step"]
+    last = read(capsys, "steps", str(run)).splitlines()[-1]
+    command = f"rollscope steps {run} --step {slowest}"
+    assert last.startswith(f"Why step {slowest} took longest, ")
+    assert last.endswith(f": {command}")
+    told = read(capsys, *command.split()[1:]).splitlines()
+    assert told[0].startswith(f"Step {slowest} took ")
+    first = told[told.index("Slowest sessions") + 2].split()[0]
+    _, command = told[-1].split(" turn by turn: ")
+    assert read(capsys, *command.split()[1:]).startswith(f"{first} ")
+    picture = read(capsys, "top", str(run), "--once")
+    assert f": rollscope steps {run} --step {slowest}\n" in picture
+
+
+def test_sessions_that_no_step_has_consumed_are_told_apart(listed: Steps) -> None:
+    answer = copy.deepcopy(listed)
+    summary = answer.steps[-1].summary
+    summary.sessions, summary.unconsumed = 192, 96
+    summary.outcomes = {"accepted": 150, "none": 2, "open": 40}
+    text = steps_screen(answer, Screen(width=200))
+    assert "  192 (96)  150 accepted, 40 open, 2 without outcome  " in text
+    assert "sessions: in brackets, those that no step has consumed" in text
 
 
 def test_only_as_many_steps_are_listed_as_asked_for(run: Path, capsys: Out) -> None:
@@ -179,7 +209,8 @@ def test_a_run_with_faults_fits_too(
 ) -> None:
     make_run(tmp_path / "faulty", RunShape(steps=2, tasks_per_step=12))
     set_screen(monkeypatch, 80)
-    assert_fits(read(capsys, "steps", str(tmp_path / "faulty"), "--scope", "latest"))
+    monkeypatch.chdir(tmp_path)
+    assert_fits(read(capsys, "steps", "faulty", "--scope", "latest"))
 
 
 def test_odd_runs_are_told(tmp_path: Path, capsys: Out) -> None:
@@ -195,9 +226,10 @@ def test_hostile_names_are_made_visible(
     tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_screen(monkeypatch, 80)
-    hostile = make_hostile_run(tmp_path / "hostile")
-    assert_fits(read(capsys, "steps", str(hostile)))
-    assert_fits(read(capsys, "steps", str(hostile), "--step", "0"))
+    make_hostile_run(tmp_path / "hostile")
+    monkeypatch.chdir(tmp_path)
+    assert_fits(read(capsys, "steps", "hostile"))
+    assert_fits(read(capsys, "steps", "hostile", "--step", "0"))
 
 
 def test_what_cannot_be_is_refused(run: Path, capsys: Out) -> None:

@@ -3,9 +3,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from rich.cells import cell_len
 
+from rollscope.analysis.eta import Eta, Range
 from rollscope.answers.now import Now, now
 from rollscope.answers.overview import Overview, overview
 from rollscope.answers.stuck import Stuck, stuck
@@ -21,6 +23,7 @@ from rollscope.testing import RunShape, generate_run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+S = 1_000_000_000
 SHAPE = RunShape(
     steps=4, tasks_per_step=6, rollout_processes=2, slots=8, stuck_sessions=3, ends_last_step=False
 )
@@ -65,6 +68,19 @@ def test_no_value_of_a_tile_is_cut_in_eighty_columns(asked: tuple[Overview, Now,
     text = now_screen(run, answer, Screen(width=80))
     for tile in tiles_of(answer):
         assert tile.value in text
+
+
+def test_the_end_of_a_step_is_told_as_such_and_no_tokens_as_a_dash(
+    asked: tuple[Overview, Now, Stuck],
+) -> None:
+    answer = msgspec.structs.replace(asked[1])
+    end = Range(p10_ns=answer.now_ns + S, p50_ns=answer.now_ns + S, p90_ns=answer.now_ns + 3 * S)
+    eta = Eta(known=9, open=2, waiting=0, last_end=end, p95_end=end, step_end=end)
+    answer.progress = msgspec.structs.replace(answer.progress, is_running=True, eta=eta)
+    answer.tokens = msgspec.structs.replace(answer.tokens, rate=0.0, spark=[0.0])
+    values = {tile.label: tile.value for tile in tiles_of(answer)}
+    assert values["progress"].endswith(", ends in 1 s to 3 s")
+    assert values["tokens"] == "-"
 
 
 def test_only_ascii_is_used_where_there_is_nothing_else(

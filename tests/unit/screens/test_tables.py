@@ -129,10 +129,15 @@ def test_a_terminal_is_looked_at(terminal: IO[str], monkeypatch: pytest.MonkeyPa
     assert (screen.width, screen.has_colour) == (132, False)
 
 
-def test_a_pipe_has_neither_width_nor_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_has_no_colour_and_only_the_width_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     screen = Screen.of()
     assert (screen.width, screen.has_colour) == (None, False)
+    monkeypatch.setenv("COLUMNS", "72")
+    screen = Screen.of()
+    assert (screen.width, screen.has_colour) == (72, False)
 
 
 def test_what_the_encoding_lacks_is_written_as_escapes() -> None:

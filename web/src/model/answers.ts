@@ -87,6 +87,8 @@ export interface Checkup {
   run: string;
   processes: number;
   alive: number;
+  /** How many of the processes files of another tool tell of. */
+  imported: number;
   spans: number;
   sealed_spans: number;
   segments: number;
@@ -1422,6 +1424,8 @@ export interface StepSummary {
   sessions: number;
   /** How many sessions by outcome. */
   outcomes: Record<string, number>;
+  /** Sessions that no step has consumed yet, where that is recorded; a later one may. */
+  unconsumed: number;
   tail_wall_ns: number;
   bubble_ns: number;
   trainer_wait_ns: number;
@@ -1476,7 +1480,7 @@ export interface Steps {
   steps: StepLine[];
   /** How many steps the run has. */
   of: number;
-  /** Sessions that neither a dispatching nor a consuming step is known of. */
+  /** Sessions that neither a dispatching nor a consuming step is known of; all of a run that records no steps. */
   unassigned: number;
   changes: Changes;
 }

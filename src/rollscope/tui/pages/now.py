@@ -17,6 +17,7 @@ from rollscope.screens.now import (
     OPEN_COLUMNS,
     error_cells,
     host_cells,
+    is_imported,
     open_cells,
     show_phases,
     show_waits,
@@ -83,7 +84,7 @@ class NowPage(Page):
         if now.waits:
             show_waits(sheet, now.waits)
         self.query_one("#numbers", Static).update(styled(sheet.text))
-        self._fill(now)
+        self._fill(now, lives=not is_imported(reading.run))
         self._heads = [
             f"Stuck and slow: {say_count(now.alarms, 'alarm')}, {now.open_sessions:,} open",
             f"Hosts: {len(now.hosts.lines):,}",
@@ -91,7 +92,7 @@ class NowPage(Page):
         ]
         self._arrange()
 
-    def _fill(self, now: Now) -> None:
+    def _fill(self, now: Now, *, lives: bool) -> None:
         self.query_one("#stuck", Grid).fill(
             OPEN_COLUMNS,
             [open_cells(row, now.now_ns) for row in now.stuck],
@@ -99,7 +100,7 @@ class NowPage(Page):
         )
         hosts = now.hosts.lines
         self.query_one("#hosts", Grid).fill(
-            HOST_COLUMNS, [host_cells(line) for line in hosts], [""] * len(hosts)
+            HOST_COLUMNS, [host_cells(line, lives=lives) for line in hosts], [""] * len(hosts)
         )
         lines = now.errors.lines
         self.query_one("#errors", Grid).fill(

@@ -7,7 +7,7 @@ from textual.widgets import Static
 from rollscope.analysis.wording import say_count
 from rollscope.answers.steps import Steps
 from rollscope.screens.sheet import Sheet
-from rollscope.screens.steps import STEP_COLUMNS, say_change, show_verdict, step_cells
+from rollscope.screens.steps import STEP_COLUMNS, say_change, say_slowest, show_verdict, step_cells
 from rollscope.tui.grid import Grid
 from rollscope.tui.pages.page import Page, styled
 from rollscope.tui.reader import Reading, Wish
@@ -53,6 +53,7 @@ class StepsPage(Page):
             sheet.say("The run records no steps; rs.step(n) in the trainer does.", style="bold")
         else:
             show_verdict(sheet, answer.steps[-1].verdict, has_advice=False)
+            sheet.say(f"{say_slowest(answer)} Enter on a step tells why.")
         for change in answer.changes.largest:
             sheet.say(say_change(change))
         if answer.unassigned:
