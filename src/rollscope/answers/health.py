@@ -13,7 +13,7 @@ from rollscope.answers.moment import Moment, moment_of
 from rollscope.answers.source import fetch
 from rollscope.store.embedded import RunStore
 from rollscope.store.schema import SEGMENT_SCHEMA
-from rollscope.store.upkeep import sizes_of
+from rollscope.store.upkeep.sizes import sizes_of
 
 __all__ = [
     "BUFFER_GAUGE",

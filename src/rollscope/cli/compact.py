@@ -13,7 +13,8 @@ from rollscope.errors import CommandError
 
 if TYPE_CHECKING:
     from rollscope.store.sealer import Sealer
-    from rollscope.store.upkeep import Removal, Sizes
+    from rollscope.store.upkeep.retention import Removal
+    from rollscope.store.upkeep.sizes import Sizes
 
 __all__ = ["CompactCommand", "Compaction"]
 
@@ -90,7 +91,9 @@ class CompactCommand:
 def _compact(run: Path, args: Namespace) -> Compaction:
     from rollscope.cli.terminal.progress import bar_of
     from rollscope.store.sealer import Sealer, find_shelf
-    from rollscope.store.upkeep import merge_segments, seal_all, sizes_of, tidy
+    from rollscope.store.upkeep.logs import seal_all
+    from rollscope.store.upkeep.merging import merge_segments, tidy
+    from rollscope.store.upkeep.sizes import sizes_of
 
     sealer = Sealer(run, find_shelf(run))
     before = sizes_of(sealer)
@@ -113,7 +116,9 @@ def _compact(run: Path, args: Namespace) -> Compaction:
 
 
 def _remove(sealer: "Sealer", args: Namespace, done: Compaction) -> None:
-    from rollscope.store.upkeep import drop_logs, finished_logs, remove_segments, sizes_of
+    from rollscope.store.upkeep.logs import drop_logs, finished_logs
+    from rollscope.store.upkeep.retention import remove_segments
+    from rollscope.store.upkeep.sizes import sizes_of
 
     logs = finished_logs(sealer)
     log_bytes = sum(path.stat().st_size for path in logs)
@@ -132,7 +137,8 @@ def _remove(sealer: "Sealer", args: Namespace, done: Compaction) -> None:
 
 def _plan(sealer: "Sealer", args: Namespace, log_bytes: int, done: Compaction) -> "Removal":
     from rollscope.screens.tables import say_size
-    from rollscope.store.upkeep import plan_removal, sizes_of
+    from rollscope.store.upkeep.retention import plan_removal
+    from rollscope.store.upkeep.sizes import sizes_of
 
     older_than_ns = None
     if args.keep_days is not None:

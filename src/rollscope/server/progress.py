@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from rollscope.store.embedded import RunStore
 from rollscope.store.schema import TABLES
-from rollscope.store.upkeep import is_over
 
 __all__ = ["Headway", "RunProgress", "first_seq"]
 
@@ -72,7 +71,7 @@ class Headway:
             run=self._run,
             seq=seq,
             now_ns=self._store.now_ns,
-            is_alive=not is_over(self._store.sealer),
+            is_alive=not self._store.sealer.intake.is_over(),
             last_ns=max((ledger.state.last_seen_ns for ledger in ledgers), default=0),
             changed=changed,
         )

@@ -114,12 +114,12 @@ class Intake:
             if log.follower.offset > before or log.follower.has_more:
                 heapq.heappush(turns, (log.reached_ns, name))
         for log in self._logs.values():
-            if log.pending and (log.has_waited_long or self._is_over(log)):
+            if log.pending and (log.has_waited_long or self._has_ended(log)):
                 yield from self._settle(log, log.give_up_waiting())
 
     def _take(self, log: FollowedLog) -> Iterator[Taken]:
         batches = list(log.follower.poll(max_bytes=_CHUNK_BYTES))
-        if not batches and not log.follower.has_more and self._is_over(log):
+        if not batches and not log.follower.has_more and self._has_ended(log):
             # A length that was damaged hides what follows until nothing more can come.
             batches = list(log.follower.step_over())
         if batches:
@@ -150,7 +150,7 @@ class Intake:
         for reading in readings:
             self.tracks.setdefault(int.from_bytes(reading.process), Track()).add(reading)
 
-    def _is_over(self, log: FollowedLog) -> bool:
+    def _has_ended(self, log: FollowedLog) -> bool:
         ledger = self.ledgers.get(log.state.process or b"")
         return ledger is not None and not self.is_alive(ledger, time.time_ns())
 
@@ -219,6 +219,11 @@ class Intake:
             return state.end is None
         seen_ns = state.last_seen_ns + max(state.jumped_ns, offset_ns)
         return is_alive(state.header, seen_ns, now_ns)
+
+    def is_over(self) -> bool:
+        """Say whether all processes of the run have ended or died."""
+        now_ns = time.time_ns()
+        return not any(self.is_alive(ledger, now_ns) for ledger in self.ledgers.values())
 
     def snapshot_ns(self) -> int | None:
         """Give the moment at which a run stands still that is known only up to there, if it is."""

@@ -19,7 +19,8 @@ from rollscope.exposing.runs import RunExposition
 from rollscope.metrics.families import Distribution
 from rollscope.model.kinds import Kind, Status
 from rollscope.store.embedded import RunStore
-from rollscope.store.upkeep import merge_segments, plan_removal, remove_segments
+from rollscope.store.upkeep.merging import merge_segments
+from rollscope.store.upkeep.retention import plan_removal, remove_segments
 from rollscope.testing import generate_run
 from tests.oracle import SHAPES, Oracle, family, nanoseconds
 

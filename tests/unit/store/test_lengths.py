@@ -12,7 +12,7 @@ from rollscope.answers.stuck import stuck
 from rollscope.model.kinds import Status
 from rollscope.store import lengths as module
 from rollscope.store.embedded import RunStore
-from rollscope.store.upkeep import merge_segments
+from rollscope.store.upkeep.merging import merge_segments
 from rollscope.testing import RunShape, generate_run
 from tests.builders import EPOCH, SECOND, make_batch, make_header, make_row, span_batch, write_log
 

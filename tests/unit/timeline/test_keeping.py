@@ -10,7 +10,7 @@ import pytest
 
 from rollscope.instrument.tracer import Tracer
 from rollscope.store.embedded import RunStore
-from rollscope.store.upkeep import Removal, remove_segments
+from rollscope.store.upkeep.retention import Removal, remove_segments
 from rollscope.testing import FakeClock, RunShape, generate_run
 from rollscope.timeline import TimelineIndex, keeping
 from rollscope.timeline.keeping import has_kept
