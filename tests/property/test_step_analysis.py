@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollscope.analysis.eta import estimate_end
-from rollscope.analysis.idle import CAUSES, idle_split, sweep_pools, trainer_split
+from rollscope.analysis.idle import idle_split
 from rollscope.analysis.path import critical_path
+from rollscope.analysis.pools import CAUSES, sweep_pools
 from rollscope.analysis.replicas import replica_split
 from rollscope.analysis.rows import (
     EventRow,
@@ -23,6 +24,7 @@ from rollscope.analysis.rows import (
 from rollscope.analysis.steps import summarise
 from rollscope.analysis.sync import sync_split
 from rollscope.analysis.tail import tail_split
+from rollscope.analysis.trainer import trainer_split
 from rollscope.analysis.verdict import judge_step
 from rollscope.analysis.whatif import replay_step
 from rollscope.model.kinds import Kind, Outcome, Status

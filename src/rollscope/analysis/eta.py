@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rollscope.analysis.idle import known_pools
+from rollscope.analysis.pools import known_pools
 from rollscope.analysis.ranks import nearest_rank, rank_of
 from rollscope.analysis.rows import SessionRow, StepFacts
 

@@ -12,11 +12,12 @@ from typing import Final
 
 import msgspec
 
-from rollscope.analysis.idle import known_pools, needed_sessions, open_interval, pools_of
 from rollscope.analysis.pathnodes import Node, hand_down, has_meaning, make_node, make_tree
+from rollscope.analysis.pools import known_pools, pools_of
 from rollscope.analysis.roles import GATE_PREFIX, PAUSE_STATES, is_sync
-from rollscope.analysis.rows import SessionRow, SpanRow, StepFacts
+from rollscope.analysis.rows import SessionRow, SpanRow, StepFacts, open_interval
 from rollscope.analysis.tail import TailSplit, tail_split
+from rollscope.analysis.trainer import needed_sessions
 from rollscope.model.kinds import Kind
 
 __all__ = ["OTHER", "QUEUE", "CriticalPath", "Segment", "Slack", "SpansOf", "critical_path"]

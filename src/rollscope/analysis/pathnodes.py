@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rollscope.analysis.idle import open_interval
 from rollscope.analysis.roles import is_sync, role_of
-from rollscope.analysis.rows import SpanRow
+from rollscope.analysis.rows import SpanRow, open_interval
 from rollscope.model.kinds import Kind
 
 __all__ = ["Node", "hand_down", "has_meaning", "make_node", "make_tree"]

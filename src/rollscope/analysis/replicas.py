@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rollscope.analysis.idle import IdleSplit, PoolSweep, idle_split
+from rollscope.analysis.idle import IdleSplit, idle_split
+from rollscope.analysis.pools import PoolSweep
 from rollscope.analysis.rows import SessionRow, StepFacts
 
 __all__ = ["Replica", "ReplicaSplit", "replica_split"]

@@ -9,9 +9,18 @@ from typing import Any
 
 import msgspec
 
+from rollscope.analysis.intervals import Interval
 from rollscope.model.kinds import Kind, Outcome, Status
 
-__all__ = ["EventRow", "PhaseTotal", "ProcessRow", "SessionRow", "SpanRow", "StepFacts"]
+__all__ = [
+    "EventRow",
+    "PhaseTotal",
+    "ProcessRow",
+    "SessionRow",
+    "SpanRow",
+    "StepFacts",
+    "open_interval",
+]
 
 
 class SpanRow(msgspec.Struct, kw_only=True):
@@ -180,3 +189,8 @@ class StepFacts(msgspec.Struct, kw_only=True):
     def wall_ns(self) -> int:
         """How long it took, so far."""
         return max(self.end_ns - self.start_ns, 0)
+
+
+def open_interval(row: SpanRow | SessionRow, now_ns: int) -> Interval:
+    """Give the time in which a span or session was open; one that is open still ends now."""
+    return row.start_ns, max(now_ns if row.end_ns is None else row.end_ns, row.start_ns)

@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rollscope.analysis.idle import TAIL, PoolSweep, open_interval, sweep_pools
+from rollscope.analysis.pools import TAIL, PoolSweep, sweep_pools
 from rollscope.analysis.ranks import rank_of
-from rollscope.analysis.rows import SessionRow, StepFacts
+from rollscope.analysis.rows import SessionRow, StepFacts, open_interval
 from rollscope.analysis.tail import TailSplit, tail_split
 
 __all__ = ["PoolArea", "StairLine", "StairRow", "Staircase", "staircase"]

@@ -5,19 +5,15 @@ from typing import Final
 
 import msgspec
 
-from rollscope.analysis.idle import (
-    IdleSplit,
-    TrainerSplit,
-    idle_split,
-    sweep_pools,
-    trainer_split,
-)
+from rollscope.analysis.idle import IdleSplit, idle_split
 from rollscope.analysis.path import CriticalPath, SpansOf, critical_path
+from rollscope.analysis.pools import sweep_pools
 from rollscope.analysis.replicas import ReplicaSplit, replica_split
 from rollscope.analysis.rows import SessionRow, StepFacts
 from rollscope.analysis.staleness import LagHistogram, Versions, lag_histogram
 from rollscope.analysis.sync import SyncSplit, sync_split
 from rollscope.analysis.tail import TailSplit, tail_split
+from rollscope.analysis.trainer import TrainerSplit, trainer_split
 from rollscope.analysis.waste import Waste, waste
 
 __all__ = [

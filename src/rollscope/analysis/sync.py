@@ -6,17 +6,10 @@ from typing import Final
 
 import msgspec
 
-from rollscope.analysis.idle import (
-    PAUSED,
-    PoolSweep,
-    Stretch,
-    open_interval,
-    pools_of,
-    sweep_pools,
-)
 from rollscope.analysis.intervals import Interval, clip, merge, union_ns
+from rollscope.analysis.pools import PAUSED, PoolSweep, Stretch, pools_of, sweep_pools
 from rollscope.analysis.roles import SYNC_PARTS, is_sync
-from rollscope.analysis.rows import SpanRow, StepFacts
+from rollscope.analysis.rows import SpanRow, StepFacts, open_interval
 
 __all__ = ["TRAINER_LANE", "SyncLane", "SyncSplit", "sync_split"]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rollscope.analysis.idle import TAIL, PoolSweep, open_interval, sweep_pools, tail_window
+from rollscope.analysis.pools import TAIL, PoolSweep, sweep_pools, tail_window
 from rollscope.analysis.ranks import nearest_rank
-from rollscope.analysis.rows import StepFacts
+from rollscope.analysis.rows import StepFacts, open_interval
 
 __all__ = ["Charge", "PoolTail", "TailSplit", "tail_split"]
 

@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from rollscope.analysis.idle import PoolSweep, open_interval, sweep_pools
-from rollscope.analysis.rows import StepFacts
+from rollscope.analysis.pools import PoolSweep, sweep_pools
+from rollscope.analysis.rows import StepFacts, open_interval
 
 __all__ = ["FACTORS", "Replay", "WhatIf", "replay_step"]
 

@@ -11,11 +11,13 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from rollscope.analysis.eta import Eta, estimate_end
-from rollscope.analysis.idle import TrainerSplit, idle_split, sweep_pools, trainer_split
+from rollscope.analysis.idle import idle_split
+from rollscope.analysis.pools import sweep_pools
 from rollscope.analysis.ranks import median
 from rollscope.analysis.rows import SessionRow, StepFacts
 from rollscope.analysis.staleness import LagHistogram, Versions, lag_histogram
 from rollscope.analysis.sync import sync_split
+from rollscope.analysis.trainer import TrainerSplit, trainer_split
 from rollscope.answers.facts import gather_steps
 from rollscope.answers.rows import most_moved
 from rollscope.answers.source import Source

@@ -5,9 +5,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from rollscope.analysis.idle import trainer_split
 from rollscope.analysis.rows import StepFacts
 from rollscope.analysis.sync import sync_split
+from rollscope.analysis.trainer import trainer_split
 from rollscope.answers.facts import gather_steps
 from rollscope.answers.scope import known_steps
 from rollscope.exporting.picking import Steps

@@ -6,8 +6,9 @@ from typing import Final
 
 import msgspec
 
-from rollscope.analysis.idle import IdleSplit, TrainerSplit
+from rollscope.analysis.idle import IdleSplit
 from rollscope.analysis.path import CriticalPath, Segment
+from rollscope.analysis.trainer import TrainerSplit
 from rollscope.analysis.wording import say_count, say_ns, say_share
 from rollscope.answers.steps import StepAnswer
 from rollscope.model.refs import span_hex

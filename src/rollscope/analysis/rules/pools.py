@@ -1,6 +1,6 @@
 """Rules on pools: silent, held back, syncing, or uneven."""
 
-from rollscope.analysis.idle import BUFFER_FULL, DOWN, PAUSED
+from rollscope.analysis.pools import BUFFER_FULL, DOWN, PAUSED
 from rollscope.analysis.roles import GATE_PREFIX, is_sync
 from rollscope.analysis.rows import ProcessRow, SessionRow
 from rollscope.analysis.rules.case import MOST_NAMED, Case, Evidence, Finding

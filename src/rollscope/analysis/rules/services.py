@@ -2,10 +2,9 @@
 
 from typing import Final
 
-from rollscope.analysis.idle import open_interval
 from rollscope.analysis.ranks import NEEDED_FOR_P95, median
 from rollscope.analysis.roles import role_of
-from rollscope.analysis.rows import PhaseTotal
+from rollscope.analysis.rows import PhaseTotal, open_interval
 from rollscope.analysis.rules.case import Case, Evidence, Finding
 from rollscope.analysis.steps import service_key
 from rollscope.analysis.wording import say_ns, say_share, say_where

@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from rollscope.analysis.idle import open_interval
 from rollscope.analysis.intervals import clip, sum_ns
 from rollscope.analysis.ranks import median
-from rollscope.analysis.rows import SessionRow
+from rollscope.analysis.rows import SessionRow, open_interval
 from rollscope.analysis.rules.case import MOST_NAMED, Case, Evidence, Finding
 from rollscope.analysis.rules.pools import held_back
 from rollscope.analysis.stuck import ALARMS
