@@ -12,6 +12,7 @@ import msgspec
 
 from rollscope._version import __version__
 from rollscope.analysis.wording import say_count, say_names, say_ns
+from rollscope.answers.restarts import repeated_steps
 from rollscope.answers.source import fetch
 from rollscope.store.embedded import RunStore
 from rollscope.store.hostclocks import BY_ROUND_TRIPS
@@ -130,6 +131,7 @@ def examine(store: RunStore, *, deep: bool = True, progress: Progress | None = N
         *_find_dead(processes),
         *_find_silent(processes, store.now_ns),
         *_find_ranks(processes),
+        *_find_restarts(store),
         *_find_lost_ends(processes),
         *_find_clocks(processes),
         *_find_disk(store.path),
@@ -328,6 +330,24 @@ def _find_ranks(processes: list[_Process]) -> Iterator[Finding]:
                 else "See whether they call rollscope.init, with the same run and a directory that "
                 "is the same for all hosts.",
             )
+
+
+def _find_restarts(store: RunStore) -> Iterator[Finding]:
+    repeated = repeated_steps(store)
+    if repeated is not None:
+        several = repeated.first < repeated.last
+        which = (
+            f"Steps {repeated.first} to {repeated.last}" if several else f"Step {repeated.first}"
+        )
+        times = "twice" if repeated.starts == 2 else f"{repeated.starts} times"
+        yield Finding(
+            Severity.WARNING,
+            "restarts",
+            f"{which} {'were' if several else 'was'} recorded {times}: the program was started "
+            "again with the same run name, and its sessions are counted together.",
+            "Give each start a name of its own, or none; a job that resumes should go on with the "
+            "step after the last.",
+        )
 
 
 def _find_lost_ends(processes: list[_Process]) -> Iterator[Finding]:

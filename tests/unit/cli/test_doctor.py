@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import rollscope as rs
 from rollscope.cli.main import main
 from rollscope.model.batch import Heartbeat, number_column
 from rollscope.model.kinds import Status
@@ -125,6 +126,17 @@ def test_missing_ranks_are_named(
     found = said(tmp_path, capsys, "ranks")
     assert len(found) == bool(gaps)
     assert gaps in "".join(found)
+
+
+def test_steps_that_a_second_start_recorded_anew_are_told(tmp_path: Path, capsys: Out) -> None:
+    for start in ([0, 1, 2], [1, 2, 3]):
+        rs.init(run="again", dir=tmp_path, role="trainer", rank=0)
+        for number in start:
+            with rs.step(number):
+                pass
+        rs.shutdown()
+    (sentence,) = said(tmp_path / "again", capsys, "restarts")
+    assert sentence.startswith("Steps 1 to 2 were recorded twice: the program was started again")
 
 
 def test_lost_ends_are_told(tmp_path: Path, capsys: Out) -> None:
