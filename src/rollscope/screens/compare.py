@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
+from rollscope.analysis.columntests import Difference
 from rollscope.analysis.compare import PhaseComparison
-from rollscope.analysis.differs import Difference, Differences
+from rollscope.analysis.differs import Differences
 from rollscope.analysis.ranks import Ranks
 from rollscope.analysis.wording import say_count, say_ns
 from rollscope.answers.compare import Comparison, Selection
