@@ -90,6 +90,7 @@ def _facts(
 _SESSION_FIELDS: Final = {
     "attempt": "attempt",
     "consumed": "consumed_step",
+    "dispatched": "step",
     "family": "family",
     "group": "group",
     "host": "host",
@@ -100,7 +101,7 @@ _SESSION_FIELDS: Final = {
     "reward": "reward",
     "sample": "sample",
     "status": "status",
-    "step": "step",
+    "step": "charged_step",
     "task": "task_key",
     "tokens": "tokens_out",
     "tokens_in": "tokens_in",

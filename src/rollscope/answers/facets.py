@@ -18,7 +18,7 @@ __all__ = ["Facet", "FacetValue", "Facets", "TermEffect", "facets"]
 
 _COLUMNS: Final = {
     "outcome": "outcome",
-    "step": "step",
+    "step": "charged_step",
     "host": "nullif(host, '')",
     "family": "family",
     "reason": "reason",

@@ -25,6 +25,7 @@ __all__ = ["Condition", "to_condition"]
 _COLUMNS: Final = {
     "attempt": "attempt",
     "consumed": "consumed_step",
+    "dispatched": "step",
     "family": "family",
     "group": "group_key",
     "host": "nullif(host, '')",
@@ -37,7 +38,7 @@ _COLUMNS: Final = {
     "reward": "reward",
     "sample": "sample",
     "status": "status",
-    "step": "step",
+    "step": "charged_step",
     "task": "task_key",
     "turns": "turns",
     "version": "version_start",

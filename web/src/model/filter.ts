@@ -48,6 +48,7 @@ const TYPES: Readonly<Record<string, Type>> = {
   attempt: "integer",
   consumed: "integer",
   detail: "text",
+  dispatched: "integer",
   env: "text",
   family: "text",
   group: "text",

@@ -17,6 +17,7 @@ import {
 const FIELDS: Readonly<Record<string, keyof SessionRow>> = {
   attempt: "attempt",
   consumed: "consumed_step",
+  dispatched: "step",
   family: "family",
   group: "group",
   host: "host",
@@ -28,7 +29,6 @@ const FIELDS: Readonly<Record<string, keyof SessionRow>> = {
   reward: "reward",
   sample: "sample",
   status: "status",
-  step: "step",
   task: "task_key",
   tokens: "tokens_out",
   tokens_in: "tokens_in",
@@ -82,6 +82,7 @@ function factsOf(field: string, line: SessionLine, process: ProcessLine | undefi
   }
   if (field === "phase") return Object.keys(line.phases);
   if (field === "ran") return [line.ran_ns];
+  if (field === "step") return [line.row.consumed_step ?? line.row.step];
   if (field === "role" || field === "rank") return [process?.[field]];
   const own = FIELDS[field];
   return own ? [line.row[own]] : [];
