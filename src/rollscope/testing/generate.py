@@ -28,7 +28,8 @@ from rollscope.model.frames import pack_frame
 from rollscope.model.kinds import KIND_CODES, STATUS_CODES, WHAT_OF_CODE, Kind, Status
 from rollscope.model.refs import span_hex
 from rollscope.testing.shape import RunShape, RunTruth
-from rollscope.testing.simulate import Process, SimSpan, Simulation
+from rollscope.testing.simprocess import Process, SimSpan
+from rollscope.testing.simulate import Simulation
 
 __all__ = ["generate_run"]
 
