@@ -58,16 +58,21 @@ def test_the_demo_trains_sums_up_and_leaves_a_whole_run_and_nothing_running(
     assert (shown.returncode, faults_in(shown.stderr)) == (0, [])
     assert re.search(r"live at http://127\.0\.0\.1:\d+/\?token=\S+#/demo-\d+-\d+/now", shown.stdout)
     assert (
-        len(re.findall(r"^  step +\d  reward 0\.\d\d .* 96 sessions in ", shown.stdout, re.M)) == 3
+        len(re.findall(r"^  step +\d  reward 0\.\d{3} .* 96 sessions in ", shown.stdout, re.M)) == 3
     )
     assert re.search(
-        r"\nMean reward went from 0\.\d\d to 0\.\d\d in \d+ s: 288 sessions", shown.stdout
+        r"\nMean reward went from 0\.\d{3} to 0\.\d{3} in \S+ s: 288 sessions", shown.stdout
     )
     for question in ("How long did steps take, and why?", "Which rollouts are stuck right now?"):
         assert f"\n{question}\n" in shown.stdout
     assert "generate / engine.request" in shown.stdout
     (run,) = (tmp_path / "runs").glob("demo-*/")
-    assert run.with_suffix(".html").read_text().startswith("<!doctype html>")
+    report = run.with_suffix(".html")
+    assert report.read_text().startswith("<!doctype html>")
+    here = run.relative_to(tmp_path)
+    last = shown.stdout.splitlines()[-1]
+    assert last.startswith(f"The run is in {here}, the report in {report.relative_to(tmp_path)}. ")
+    assert last.endswith(f" view {here}")
 
     asked = (
         "SELECT role, count(*) AS n, bool_and(status = 'ended') AS ended, list(pid) AS pids "

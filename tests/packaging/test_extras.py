@@ -51,7 +51,7 @@ def test_the_version_is_told(command: Path, folder: Path) -> None:
 
 def test_the_demo_trains_and_sums_up(demo: tuple[Path, str]) -> None:
     recorded, said = demo
-    assert len(re.findall(r"^  step +\d  reward 0\.\d\d .* 96 sessions in ", said, re.M)) == 2
+    assert len(re.findall(r"^  step +\d  reward 0\.\d{3} .* 96 sessions in ", said, re.M)) == 2
     assert "192 sessions" in said
     assert recorded.with_suffix(".html").read_text().startswith("<!doctype html>")
 

@@ -8,9 +8,10 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rollscope.analysis.wording import say_count, say_ns
 from rollscope.cli.arguments import add_examples
 from rollscope.cli.reading import check_extra
-from rollscope.cli.tour import show_around, write_report
+from rollscope.cli.tour import show_around, tell_of_report, write_report
 from rollscope.config import resolve
 from rollscope.demo.faults import Fault
 from rollscope.instrument import default
@@ -60,12 +61,15 @@ class DemoCommand:
             print(f"Training for {args.steps} steps; ROLLSCOPE=off, so nothing is recorded.")
             return _train(args, run, None)
         run.parent.mkdir(parents=True, exist_ok=True)
+        print("Starting the page.", flush=True)
         page = Page(run.parent, args.port)
         try:
             page.wait_ready()
             _announce(args, page.address_of(name))
             code = _train(args, run, page)
             stays = not args.exit and sys.stdin.isatty() and sys.stdout.isatty()
+            if code == 0:
+                tell_of_report(run)
             if stays and code == 0:
                 _wait(page, name)
         finally:
@@ -113,9 +117,10 @@ def _train(args: Namespace, run: Path, page: "Page | None") -> int:
 def _line(done: "StepDone") -> str:
     filled = round(done.update.reward * _BAR)
     bar = "#" * filled + "." * (_BAR - filled)
+    took, oldest = say_ns(round(done.took_s * 1e9)), say_count(done.staleness, "version")
     return (
-        f"  step {done.step:3}  reward {done.update.reward:.2f} {bar}  "
-        f"{done.sessions} sessions in {done.took_s:.1f} s, {done.staleness} versions old at most"
+        f"  step {done.step:3}  reward {done.update.reward:.3f} {bar}  "
+        f"{done.sessions} sessions in {took:>6}, {oldest} old at most"
     )
 
 
@@ -126,7 +131,7 @@ def _sum_up(done: "list[StepDone]") -> None:
     sessions = sum(one.sessions for one in done)
     took_s = math.fsum(one.took_s for one in done)
     print(
-        f"\nMean reward went from {first:.2f} to {last:.2f} in {took_s:.0f} s: "
+        f"\nMean reward went from {first:.3f} to {last:.3f} in {say_ns(round(took_s * 1e9))}: "
         f"{sessions:,} sessions, {sessions / took_s:.0f} a second."
     )
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from rollscope.cli.reading import own_command
 
-__all__ = ["show_around", "write_report"]
+__all__ = ["show_around", "tell_of_report", "write_report"]
 
 _STOPS = (
     ("How long did steps take, and why?", ("steps",)),
@@ -43,10 +43,21 @@ def show_around(run: Path) -> None:
 
 
 def write_report(run: Path, steps: int) -> None:
-    """Write the last steps of so many into one file, which says where it is."""
+    """Write the last steps of so many into one file."""
     from rollscope.cli.main import main
 
-    print("\nThe last steps in one file, for a ticket:")
-    sys.stdout.flush()
+    print("\nWriting the last steps into one file, for a ticket.", flush=True)
     scope = f"{max(steps - _REPORTED, 0)}-{steps - 1}"
-    main(["report", str(run), "-o", str(run.with_suffix(".html")), "--scope", scope])
+    main(["report", str(run), "-o", str(_report_of(run)), "--scope", scope])
+
+
+def tell_of_report(run: Path) -> None:
+    """Say what is left of the demo, and how to look at it again."""
+    from rollscope.screens.hints import Hints
+
+    again = Hints(run=str(run), command=own_command()).line("view")
+    print(f"\nThe run is in {run}, the report in {_report_of(run)}. Look again with: {again}")
+
+
+def _report_of(run: Path) -> Path:
+    return run.with_suffix(".html")

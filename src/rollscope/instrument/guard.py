@@ -50,8 +50,9 @@ def pass_over(place: str, error: Exception) -> None:
         raise error
     tell_once(
         f"fault:{place}",
-        "Rollscope failed in %s and goes on without it: %s: %s",
+        "Rollscope failed in %s of process %d and goes on without it: %s: %s",
         place,
+        os.getpid(),
         type(error).__name__,
         error,
     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import os
 
 import pytest
 
@@ -24,7 +25,8 @@ def test_a_fault_is_kept_from_the_host_and_logged_in_one_sentence(
     with guarded("counting sheep"):
         fail()
     assert caplog.messages == [
-        "Rollscope failed in counting sheep and goes on without it: RuntimeError: out of order"
+        f"Rollscope failed in counting sheep of process {os.getpid()} and goes on without it: "
+        "RuntimeError: out of order"
     ]
     assert caplog.records[0].name == "rollscope"
     assert caplog.records[0].levelno == logging.WARNING
