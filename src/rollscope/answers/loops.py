@@ -14,6 +14,10 @@ __all__ = ["LAG_METRIC", "LoopLag", "LoopLine", "judge_loops", "loop_lags", "loo
 
 LAG_METRIC: Final = "event_loop_lag_seconds"
 """The histogram of how late an event loop ran what was due."""
+_BLOCKED_EVENT: Final = "loop_blocked"
+"""What a runner records of code that blocks its loop."""
+_SEEN_FROM_NS: Final = 250_000_000
+"""How long code has to block a loop before a runner looks which it is."""
 _MINUTE_NS: Final = 60 * 1_000_000_000
 
 
@@ -26,7 +30,7 @@ def loop_stalls(source: Source, low_ns: int, high_ns: int) -> list[LoopStall]:
         WHERE m.name = $name AND m.time_ns >= $low AND m.time_ns <= $high
         GROUP BY m.process, p.pid ORDER BY total_s DESC, process"""
     rows = source.query(sql, name=LAG_METRIC, low=low_ns, high=high_ns).to_pylist()
-    return [
+    stalls = [
         LoopStall(
             process=row["process"],
             pid=int(row["pid"]),
@@ -35,6 +39,39 @@ def loop_stalls(source: Source, low_ns: int, high_ns: int) -> list[LoopStall]:
         )
         for row in rows
     ]
+    if any(stall.longest_ns >= _SEEN_FROM_NS for stall in stalls):
+        culprits = _culprits(source, low_ns, high_ns)
+        for stall in stalls:
+            stall.where = culprits.get(stall.process)
+    return stalls
+
+
+def _culprits(source: Source, low_ns: int, high_ns: int) -> dict[int, str]:
+    """Give, by process, the line that blocked its loop longest, as far as a runner has seen it."""
+    sql = """
+        SELECT process, attrs FROM events
+        WHERE name = $name AND time_ns >= $low AND time_ns <= $high"""
+    rows = source.query(sql, name=_BLOCKED_EVENT, low=low_ns, high=high_ns).to_pylist()
+    longest: dict[int, _Blocked] = {}
+    for row in rows:
+        try:
+            one = msgspec.json.decode(row["attrs"], type=_Blocked)
+        except msgspec.ValidationError:  # an event of this name that no runner has recorded
+            continue
+        if one.culprit and one.blocked_s > longest.get(row["process"], _Blocked()).blocked_s:
+            longest[row["process"]] = one
+    return {process: _say_line(one.culprit) for process, one in longest.items()}
+
+
+class _Blocked(msgspec.Struct):
+    culprit: str = ""
+    blocked_s: float = 0.0
+
+
+def _say_line(frame: str) -> str:
+    """Write `/app/rewards.py:88 tokenize` as "`tokenize` (rewards.py:88)"."""
+    line, _, function = frame.rpartition(" ")
+    return f"`{function}` ({line.rpartition('/')[2]})"
 
 
 class LoopLag(msgspec.Struct):

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["Trace"]
 
 _UNFETCHED_S: Final = 0.75
+_LAG_METRIC: Final = "event_loop_lag_seconds"
+"""What verdicts, the page and alerts look for."""
 
 
 class Trace:
@@ -193,6 +195,11 @@ class Trace:
             return None
         span = context.get(recorder.current)
         return None if span is None or span is task.span else span.name
+
+    def lagged(self, lag_s: float) -> None:
+        """Record how long the loop took to answer."""
+        if self._recorder is not None:
+            (self._tracer or default._tracer).observe(_LAG_METRIC, lag_s)
 
     def blocked(self, task_id: int | None, frames: Sequence[str], blocked_s: float) -> None:
         """Record that user code has blocked the loop."""

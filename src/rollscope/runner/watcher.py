@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rollscope.instrument import default as tracing
 from rollscope.instrument.stacks import call_chain
 from rollscope.runner.guard import log
 
@@ -24,8 +23,6 @@ __all__ = ["Block", "Watcher"]
 
 _PATIENCE_S: Final = 0.25
 _KEPT: Final = 20
-_LAG_METRIC: Final = "event_loop_lag_seconds"
-"""What verdicts, the page and alerts look for."""
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -109,7 +106,7 @@ class Watcher:
 
     def _note_lag(self, lag_s: float) -> None:
         self.lag_s = lag_s
-        tracing.observe(_LAG_METRIC, lag_s)
+        self._kernel.trace.lagged(lag_s)
 
     def _culprit(self) -> tuple[int | None, list[str]]:
         kernel = self._kernel

@@ -12,9 +12,11 @@ import pytest
 
 import rollscope as rs
 from rollscope.errors import RunnerBroken
+from rollscope.instrument.sinks.memory import MemorySink
 from rollscope.model.records import MetricRecord
 from rollscope.runner import Reason, Runner, ctx
 from rollscope.testing import capture
+from rollscope.testing.capture import Capture
 from tests.unit.runner.virtual import Stage, play, turn_until
 
 if TYPE_CHECKING:
@@ -172,6 +174,18 @@ def test_user_code_that_blocks_the_loop_is_named_and_no_other_task_is_ended_for_
     assert "block_for_half_a_second" in str(events[0].attrs["culprit"])
     assert 0.3 < float(str(events[0].attrs["blocked_s"])) < PATIENCE_S
     assert "block_for_half_a_second" in caplog.text
+
+
+def test_how_late_the_loop_is_goes_to_the_tracer_that_the_runner_records_with() -> None:
+    sink = MemorySink()
+    with rs.Tracer(sink=sink) as tracer:
+        with Runner(tracer=tracer, probe_s=0.01) as runner:
+            waiting = runner.submit(asyncio.sleep, PATIENCE_S)
+            _eventually(lambda: runner.health().loop_lag_s > 0)
+            runner.cancel(waiting.id)
+        records = Capture(tracer, sink).records()
+    lags = [one for one in records if isinstance(one, MetricRecord)]
+    assert "event_loop_lag_seconds" in {one.name for one in lags}
 
 
 def test_health_tells_the_oldest_and_the_last_progress() -> None:
