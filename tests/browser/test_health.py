@@ -1,25 +1,42 @@
-"""The page Health, on a real server: what was lost, whose clock is off, what the page costs."""
+"""The page Health, on a real server: what was lost, whose clock is off, what the page costs.
+
+And what can be said of a run that was read from files, in which nothing lives.
+"""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
 
+from rollscope.cli.main import main
 from tests.browser.conftest import PHONE
+from tests.browser.sweep import settle
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from playwright.sync_api import Page
 
     from tests.browser.conftest import OpenPage, Serve
 
+FILES = Path(__file__).parents[1] / "fixtures" / "areal"
+LEFT_OPEN = "496#0"
+
 
 @pytest.fixture(scope="module")
-def crashed(server: Serve, crashed_run: Path) -> str:
-    """Say where Health of a run is in which a process died."""
-    return f"{server(crashed_run)}#/{crashed_run.name}/health"
+def site(server: Serve, crashed_run: Path) -> str:
+    """Serve a run in which a process died, and beside it one that files tell of."""
+    runs = crashed_run.parent
+    main(["import", str(FILES), "--dir", str(runs), "--run", "old"])
+    return server(runs)
+
+
+@pytest.fixture(scope="module")
+def crashed(site: str, crashed_run: Path) -> str:
+    """Say where Health of the run is in which a process died."""
+    return f"{site}#/{crashed_run.name}/health"
 
 
 def test_findings_come_first_and_tables_follow(crashed: str, open_page: OpenPage) -> None:
@@ -35,8 +52,8 @@ def test_findings_come_first_and_tables_follow(crashed: str, open_page: OpenPage
     expect(lines).to_have_count(len(health["findings"]))
     for found, line in zip(health["findings"], lines.all(), strict=True):
         expect(line).to_contain_text(found["severity"])
-        expect(line).to_contain_text(found["sentence"])
-        expect(line).to_contain_text(found["advice"])
+        for text in (found["sentence"], found["advice"]):
+            expect(line).to_contain_text(text.replace("`", ""))
     rows = page.get_by_role("table", name="Processes").locator("tbody tr")
     expect(rows).to_have_count(len(health["processes"]))
     for process, row in zip(health["processes"], rows.all(), strict=True):
@@ -68,3 +85,36 @@ def test_everything_fits_a_phone(crashed: str, open_page: OpenPage) -> None:
     expect(page.get_by_role("table", name="Processes")).to_be_visible()
 
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+
+
+def heads(page: Page, table: str) -> list[str]:
+    settle(page)
+    return page.get_by_role("table", name=table, exact=True).locator("th").all_inner_texts()
+
+
+def test_nothing_of_an_imported_run_seems_to_live(site: str, open_page: OpenPage) -> None:
+    page = open_page(f"{site}#/old/now")
+    expect(page.locator(".head-end")).to_contain_text("imported")
+    expect(page.get_by_role("table", name="Stuck and slow")).to_contain_text(LEFT_OPEN)
+    assert "Await" not in heads(page, "Stuck and slow")
+    assert heads(page, "Hosts") == ["Host", "In flight", "By phase"]
+    expect(page.locator(".badge", has_text="silent")).to_have_count(0)
+
+    page.get_by_role("link", name=LEFT_OPEN, exact=True).click()
+    expect(page.locator(".crumbs")).to_contain_text(LEFT_OPEN)
+    expect(page.get_by_text("The imported files hold no text of it.")).to_be_visible()
+    expect(page.get_by_role("button", name="Await")).to_have_count(0)
+    expect(page.get_by_text("reward pending")).to_have_count(0)
+
+    page.goto(f"{site}#/old/health")
+    expect(page.get_by_role("table", name="Processes")).to_contain_text("imported")
+    assert not {"Heart-beat", "Silent"} & set(heads(page, "Processes"))
+    expect(page.get_by_text("--watch")).to_have_count(0)
+
+
+def test_a_list_of_sessions_has_no_column_without_a_value(site: str, open_page: OpenPage) -> None:
+    page = open_page(f"{site}#/old/sessions")
+    expect(page.get_by_role("table", name="Sessions").locator("tbody tr").nth(1)).to_be_visible()
+    shown = {one.strip(" ▲▼") for one in heads(page, "Sessions")}
+    assert {"Session", "Outcome", "Ran", "Tokens out", "Started"} <= shown
+    assert not {"Waited", "Reward", "Versions", "Lag", "Try"} & shown

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tests.browser.conftest import OpenPage, Serve
 
-SHOWN_TASK = "swe/</script><b>\\u202eevil #"
+SHOWN_TASK = "swe/</script><b>\\u202eevil#"
 
 
 @pytest.fixture(scope="module")

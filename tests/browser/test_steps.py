@@ -113,8 +113,10 @@ def test_a_step_says_why_and_its_parts_make_up_the_whole(site: str, open_page: O
     for finding, line in zip(
         answer["verdict"]["findings"], verdict.locator("li").all(), strict=True
     ):
-        expect(line).to_contain_text(finding["sentence"])
-        expect(line).to_contain_text(finding["try_next"])
+        said = [finding["sentence"], finding["try_next"]]
+        for text in said:
+            expect(line).to_contain_text(text.replace("`", ""))
+        expect(line.locator("code")).to_have_text(re.findall("`(.+?)`", " ".join(said)))
     for name in ("Wall time by the critical path", "Trainer time", "Slot time"):
         assert shown_shares(page.get_by_role("group", name=name)) == pytest.approx(100.0, abs=0.01)
     path = answer["parts"]["path"]

@@ -8,6 +8,7 @@ from rollscope.analysis.filters import parse_filter
 from rollscope.answers.compare import compare_selection, select_sessions
 from rollscope.answers.questions import QUESTIONS
 from rollscope.answers.scope import StepScope
+from rollscope.answers.sessions import list_sessions
 from rollscope.answers.steps import StepAnswer
 from rollscope.store.embedded import RunStore
 from rollscope.testing.generate import generate_run
@@ -18,7 +19,8 @@ from rollscope.testing.shape import RunShape
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a run of a few steps."""
     path = tmp_path_factory.mktemp("selecting") / "run"
-    generate_run(path, RunShape(steps=3, dying_process=False, stuck_sessions=0))
+    shape = RunShape(steps=3, dying_process=False, stuck_sessions=0, late_share=0.3)
+    generate_run(path, shape)
     return path
 
 
@@ -37,6 +39,18 @@ def test_a_stretch_of_starts_narrows_the_chosen_and_widens_the_rest(run: Path) -
     assert (early.chosen, early.rest) == (before, everyone - before)
     assert (late.chosen, late.rest) == (len(held) - before, everyone - len(held) + before)
     assert both.chosen == sum(start < starts[-1] for start in starts)
+
+
+def test_the_step_of_a_filter_is_the_one_that_consumed_it_where_that_is_known(run: Path) -> None:
+    def ids(store: RunStore, scope: StepScope, text: str) -> set[int]:
+        return {one.row.span_id for one in list_sessions(store, scope, text, limit=1000).sessions}
+
+    with RunStore(run) as store:
+        own = ids(store, StepScope(first=1, last=1), "")
+        assert ids(store, StepScope(), "step:1") == own
+        assert ids(store, StepScope(), 'step:1 "/"') == own  # the rows are looked at one by one
+        late = ids(store, StepScope(), "step:1 dispatched:0")
+        assert late == ids(store, StepScope(), "consumed:1 dispatched:0") != set()
 
 
 def test_the_question_takes_the_stretch_as_text(run: Path) -> None:

@@ -38,9 +38,18 @@ test("counts, shares and sizes read shortly", () => {
   assert.equal(format.percent(0.052), "5.2 %");
   assert.equal(format.percent(0.996), "100 %");
   assert.equal(format.change(-0.1), "−10 %");
+  assert.equal(format.change(-0.0004), "±0 %");
+  assert.equal(format.number(-0.25), "−0.25");
+  assert.equal(format.slotSeconds(9e5), "< 0.001 slot·s");
+  assert.equal(format.slotSeconds(0), "0 slot·s");
   assert.equal(format.bytes(3_810_000), "3.81 MB");
   assert.equal(format.plural(1, "session"), "1 session");
   assert.equal(format.plural(37, "session"), "37 sessions");
+});
+
+test("rewards have three digits unless they are whole", () => {
+  const written = [null, 0, 1, 0.09, -0.5, 1234.5].map(format.reward);
+  assert.deepEqual(written, ["–", "0", "1", "0.090", "−0.500", "1234.5"]);
 });
 
 test("control and direction marks become visible, words stay", () => {

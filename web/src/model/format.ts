@@ -32,6 +32,7 @@ export function duration(ns: number | null | undefined): string {
 /** Write slot time: many slots make many hours, which read best as slot-seconds. */
 export function slotSeconds(ns: number): string {
   const seconds = ns / NS.s;
+  if (seconds < 1) return `${ns > 0 && ns < 1e6 ? "< 0.001" : number(seconds)} slot·s`;
   return `${seconds < 100 ? significant(seconds) : grouped(Math.round(seconds))} slot·s`;
 }
 
@@ -61,10 +62,19 @@ export function rate(value: number): string {
 export function number(value: number | null | undefined): string {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (value === 0) return "0";
+  if (value < 0) return `−${number(-value)}`;
   const size = Math.abs(value);
   if (size >= 10_000) return count(value);
   if (size >= 100) return whole(value, 1);
   return size >= 0.001 ? whole(value, 3) : value.toExponential(1);
+}
+
+/** Write a reward: three digits, so that they stand below each other, and none if it is whole. */
+export function reward(value: number | null | undefined): string {
+  const isShort = value === null || value === undefined || Number.isInteger(value);
+  return isShort || Math.abs(value) >= 100
+    ? number(value)
+    : `${value < 0 ? "−" : ""}${Math.abs(value).toFixed(3)}`;
 }
 
 /** Write a share of one in percent. */
@@ -78,6 +88,7 @@ export function percent(share: number | null | undefined): string {
 /** Write a change against something, always with its sign. */
 export function change(share: number | null | undefined): string {
   if (share === null || share === undefined) return "–";
+  if (Math.abs(share) < 0.001) return "±0 %";
   return `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
 }
 

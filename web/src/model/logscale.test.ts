@@ -25,9 +25,18 @@ test("equal lengths, zeros and nothing still make a scale", () => {
   }
 });
 
+test("a short scale has closer ticks, and a tiny one too", () => {
+  assert.deepEqual(ticksOf({ low: 340e6, high: 1.8e9 }), [500e6, 1e9]);
+  assert.deepEqual(ticksOf({ low: 18e3, high: 420e3 }), [20e3, 50e3, 100e3, 200e3]);
+  assert.deepEqual(ticksOf({ low: 1e6, high: 1e9 }), [1e6, 1e7, 1e8, 1e9]);
+});
+
 test("ticks leave out empty decimals, and only these", () => {
   assert.equal(tickLabel(2e9), "2 s");
   assert.equal(tickLabel(40e9), "40 s");
-  assert.equal(tickLabel(2.5e9), "2.50 s");
+  assert.equal(tickLabel(2.5e9), "2.5 s");
+  assert.equal(tickLabel(1.05e9), "1.05 s");
+  assert.equal(tickLabel(100e6), "100 ms");
   assert.equal(tickLabel(100e9), "1 m 40 s");
+  assert.equal(tickLabel(120e9), "2 m");
 });

@@ -19,16 +19,18 @@ export function wiringLines(overview: Overview, address: URL | null): Line[] {
   const run = quoted(overview.name);
   const lines = [
     { title: "Check the run's data, every file to its end", text: `rollscope doctor ${run}` },
-    {
-      title: "Watch for stuck rollouts, and end with 3 as soon as there is one",
-      text: `rollscope stuck ${run} --min-band stuck --watch --fail`,
-    },
     { title: "Ask the run in SQL", text: `rollscope sql ${run}` },
     {
       title: "Keep it in ClickHouse, where many can ask it",
-      text: `rollscope feed ${run} --to clickhouse://HOST/DATABASE --follow`,
+      text: `rollscope feed ${run} --to clickhouse://HOST/DATABASE${overview.is_alive ? " --follow" : ""}`,
     },
   ];
+  if (overview.is_alive) {
+    lines.push({
+      title: "Watch for stuck rollouts, and end with 3 as soon as there is one",
+      text: `rollscope stuck ${run} --min-band stuck --watch --fail`,
+    });
+  }
   if (!address) return lines;
   const name = encodeURIComponent(overview.name);
   const api = new URL(`api/v1/run/${name}/answer/now`, address).href;

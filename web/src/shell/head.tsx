@@ -1,11 +1,14 @@
 /** The head of every page: where one is, where one can go, and how far to trust it. */
 import type { Overview } from "../model/answers";
+import { isImported } from "../model/origin";
 import type { Page } from "../model/route";
 import { isPaused, linkState, retryIn, togglePaused } from "../state/live";
+import { useAnswer } from "../state/answer";
 import { link, route } from "../state/route";
 import { nextTheme, theme } from "../state/theme";
 import { source } from "../state/source";
 import { Badge, Text } from "../views/bits";
+import { sessionName } from "../views/sessionlink";
 import { openCommands } from "./commands";
 import { openKeyList } from "./keylist";
 
@@ -76,12 +79,18 @@ function Breadcrumb({ page }: { page: Page | undefined }) {
         <Text text={run} max={40} />
       </a>
       {page === "step" && <a href={link("step", arg)}>step {arg}</a>}
-      {page === "session" && (
-        <a href={link("session", arg)}>
-          <Text text={arg} max={16} />
-        </a>
-      )}
+      {page === "session" && <SessionCrumb id={arg} />}
     </nav>
+  );
+}
+
+/** The session by the name that people know; the page asks the same, so it costs nothing. */
+function SessionCrumb({ id }: { id: string }) {
+  const known = useAnswer("session", { session: id }).data?.session;
+  return (
+    <a href={link("session", id)} title={id}>
+      <Text text={known ? sessionName(known, id) : id} max={known ? 32 : 16} />
+    </a>
   );
 }
 
@@ -112,7 +121,7 @@ function LivePill({ overview }: { overview: Overview | null }) {
   if (overview && !overview.is_alive) {
     return (
       <Badge tone={overview.is_crashed ? "bad" : "plain"}>
-        {overview.is_crashed ? "crashed" : "ended"}
+        {overview.is_crashed ? "crashed" : isImported(overview) ? "imported" : "ended"}
       </Badge>
     );
   }

@@ -20,11 +20,14 @@ export function wholeSeconds(ns: number): string {
   return ns < 99.95e9 ? `${Math.floor(ns / 1e9)} s` : duration(ns);
 }
 
-/** Something that grows: its length when the answer was made, and what has passed since. */
+/** Something that grows: its length when the answer was made, and what has passed since.
+ *
+ * Once it grows no more it is written like every other length.
+ */
 export function Age({ ns, at }: { ns: number | null; at: AsOf }) {
   const since = useSince(at);
   if (ns === null) return <span class="dim">–</span>;
-  return <span class="nowrap">{wholeSeconds(ns + since)}</span>;
+  return <span class="nowrap">{at.is_alive ? wholeSeconds(ns + since) : duration(ns)}</span>;
 }
 
 /** A moment ahead or behind, as a distance from now. */

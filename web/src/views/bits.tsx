@@ -34,7 +34,7 @@ export function Outcome({ outcome, reason }: { outcome: string | null; reason?: 
   return (
     <span class="nowrap">
       <Badge tone={OUTCOME_TONES[outcome] ?? "plain"}>{outcome}</Badge>
-      {reason && <span class="dim"> {visible(reason)}</span>}
+      {reason && reason !== outcome && <span class="dim"> {visible(reason)}</span>}
     </span>
   );
 }
@@ -48,6 +48,20 @@ export function Text({ text, max = 80 }: { text: string | null | undefined; max?
     <bdi title={shown.slice(0, 2000)}>
       {shown.slice(0, max)}
       <span aria-label=" (cut)">…</span>
+    </bdi>
+  );
+}
+
+/** A sentence of ours: names in it that stand in backticks are drawn as such. */
+export function Sentence({ text, max = 400 }: { text: string; max?: number }) {
+  const shown = visible(text);
+  return (
+    <bdi title={shown.length > max ? shown : undefined}>
+      {shown
+        .slice(0, max)
+        .split(/`([^`]+)`/)
+        .map((one, i) => (i % 2 ? <code key={i}>{one}</code> : one))}
+      {shown.length > max && "…"}
     </bdi>
   );
 }

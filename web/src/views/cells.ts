@@ -1,6 +1,6 @@
 /** Columns of tables, in few words; numbers are written the same way in every table. */
 import type { ComponentChildren } from "preact";
-import { count, duration, number, percent, slotSeconds } from "../model/format";
+import { count, duration, number, percent, reward, slotSeconds } from "../model/format";
 import type { Column } from "./table";
 
 type Read<T> = (row: T) => number | null | undefined;
@@ -30,4 +30,5 @@ export const durationCell = written(duration);
 export const shareCell = written(percent);
 export const countCell = written((value) => count(value));
 export const numberCell = written(number);
+export const rewardCell = written(reward);
 export const slotCell = written((value) => slotSeconds(value ?? 0));

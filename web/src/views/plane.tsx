@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { lengthAt, type LogScale, placeOf, tickLabel, ticksOf } from "../model/logscale";
 import { readColour } from "../model/palette";
+import { axisTimes } from "../model/scale";
 import { type Box, Canvas, type Surface } from "./canvas";
 
 const LEFT = 56;
@@ -85,10 +86,10 @@ function draw({ ink, width, height }: Surface, props: PlaneProps, drawn: Box | n
     ink.fillStyle = readColour("--text-dim");
     ink.fillText(tickLabel(tick), LEFT - 6, Math.min(Math.max(y(tick), 6), bottom));
   }
-  for (const share of [0, 0.25, 0.5, 0.75, 1]) {
-    ink.textAlign = share === 1 ? "right" : share === 0 ? "left" : "center";
-    const at = LEFT + share * (right - LEFT);
-    ink.fillText(tickLabel(share * (props.to - props.from)), at, bottom + 10);
+  for (const tick of axisTimes({ t0: 0, t1: props.to - props.from }, 6)) {
+    const at = x(props.from + tick);
+    ink.textAlign = at > right - LEFT / 2 ? "right" : tick === 0 ? "left" : "center";
+    ink.fillText(tickLabel(tick), at, bottom + 10);
   }
   ink.textAlign = "left";
   props.paint(ink, x, y);

@@ -1,4 +1,6 @@
 /** Compare: two runs, two stretches of steps, or two selections of sessions. */
+import { useEffect } from "preact/hooks";
+import type { Overview } from "../../model/answers";
 import { param, setParams } from "../../state/route";
 import { Choice } from "../../views/choice";
 import { Lazy } from "../../views/lazy";
@@ -43,9 +45,22 @@ function stepsTerm(range: string): string {
   return `step>=${first} step<=${last}`;
 }
 
+/** The two newest steps that are over, the older one first. */
+function newestSteps({ steps: { first, last, running } }: Overview): [string, string] | null {
+  if (first === null || last === null) return null;
+  const newest = running === last ? last - 1 : last;
+  return newest > first ? [String(newest - 1), String(newest)] : null;
+}
+
 export function ComparePage({ overview }: PageProps) {
   const compared = fromAddress();
   const { kind, other, stepsA, stepsB, filterA, filterB } = compared;
+  const isBlank = kind === "steps" && !stepsA && !stepsB;
+  useEffect(() => {
+    const newest = newestSteps(overview);
+    // They stand in the address, and so stay when the next step is over.
+    if (isBlank && newest) setParams({ sa: newest[0], sb: newest[1] }, { replace: true });
+  }, [isBlank]);
   return (
     <div class="page">
       <div class="row">

@@ -48,7 +48,14 @@ function RunPicker({ overview, chosen }: { overview: Overview; chosen: string })
     source()
       .runs()
       .then(
-        ({ runs }) => setNames(runs.map((one) => one.name)),
+        ({ runs }) => {
+          const found = runs.map((one) => one.name);
+          setNames(found);
+          // The newest comes first, so the one before this stands behind it.
+          const before =
+            found[found.indexOf(overview.name) + 1] ?? found.find((one) => one !== overview.name);
+          if (!chosen && before) setParams({ by: "runs", b: before }, { replace: true });
+        },
         () => undefined,
       );
   }, []);

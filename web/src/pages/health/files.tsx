@@ -135,16 +135,18 @@ export function Logs({ health }: { health: Health }) {
   );
 }
 
-export function Versions({ health }: { health: Health }) {
+export function Versions({ health, isFile }: { health: Health; isFile: boolean }) {
   return (
     <dl class="facts">
-      <Fact title="Recorded with Rollscope">
+      <Fact title={isFile ? "Imported with Rollscope" : "Recorded with Rollscope"}>
         <Text text={health.recorded_with.join(", ")} />
       </Fact>
       <Fact title="Read with">{health.version}</Fact>
-      <Fact title="Python">
-        <Text text={health.pythons.join(", ")} />
-      </Fact>
+      {!isFile && (
+        <Fact title="Python">
+          <Text text={health.pythons.join(", ")} />
+        </Fact>
+      )}
       <Fact title="Schema of segments">{health.schema}</Fact>
     </dl>
   );

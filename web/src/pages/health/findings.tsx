@@ -1,6 +1,6 @@
 /** What a check-up finds, the worst first, and what to do about each. */
 import type { DoctorFinding } from "../../model/answers";
-import { Badge, Text, type Tone } from "../../views/bits";
+import { Badge, Sentence, type Tone } from "../../views/bits";
 
 const TONES: Record<DoctorFinding["severity"], Tone> = {
   problem: "bad",
@@ -16,10 +16,10 @@ export function Findings({ findings }: { findings: readonly DoctorFinding[] }) {
           <Badge tone={TONES[one.severity]}>{one.severity}</Badge>
           <div>
             <p>
-              <Text text={one.sentence} max={400} />
+              <Sentence text={one.sentence} />
             </p>
             <p class="dim">
-              <Text text={one.advice} max={400} />
+              <Sentence text={one.advice} />
             </p>
           </div>
           <span class="dim mono spread">{one.check}</span>

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Health } from "../../model/answers";
 import { moment } from "../../model/format";
+import { isImported } from "../../model/origin";
 import { useAnswer } from "../../state/answer";
 import { Badge } from "../../views/bits";
 import { Elsewhere } from "../../views/elsewhere";
@@ -16,13 +17,14 @@ import { Wiring } from "./wiring";
 
 export function HealthPage({ overview }: PageProps) {
   const asked = useAnswer("health");
+  const isFile = isImported(overview);
   return (
     <div class="page health">
       <header class="row">
         <h1>Health</h1>
         {asked.data && !asked.data.is_alive && (
           <>
-            <Badge>as of its end</Badge>
+            <Badge>{isFile ? "as of the end of its files" : "as of its end"}</Badge>
             <span class="dim">{moment(asked.data.now_ns)}</span>
           </>
         )}
@@ -39,7 +41,7 @@ export function HealthPage({ overview }: PageProps) {
         {(health) => <Findings findings={health.findings} />}
       </Panel>
       <Panel title="At a glance" asked={asked} className="bare">
-        {(health) => <HealthTiles health={health} />}
+        {(health) => <HealthTiles health={health} isFile={isFile} />}
       </Panel>
       <Panel
         title="Processes"
@@ -48,31 +50,35 @@ export function HealthPage({ overview }: PageProps) {
           health.processes.length === 0 ? "No process has been heard of yet." : null
         }
       >
-        {(health) => <Processes health={health} />}
+        {(health) => <Processes health={health} isFile={isFile} />}
       </Panel>
       <div class="columns">
-        <Panel
-          title="Drops"
-          asked={asked}
-          empty={(health) =>
-            health.drops.length === 0 ? "No process had to drop anything." : null
-          }
-        >
-          {(health) => <Drops drops={health.drops} />}
-        </Panel>
+        {!isFile && (
+          <Panel
+            title="Drops"
+            asked={asked}
+            empty={(health) =>
+              health.drops.length === 0 ? "No process had to drop anything." : null
+            }
+          >
+            {(health) => <Drops drops={health.drops} />}
+          </Panel>
+        )}
         <Panel title="Clocks" asked={asked} empty={oneClock}>
           {(health) => <Clocks clocks={health.clocks} />}
         </Panel>
       </div>
-      <Panel
-        title="Event loops"
-        asked={asked}
-        empty={(health) =>
-          health.loops.length === 0 ? "No process tells how late its event loop is." : null
-        }
-      >
-        {(health) => <Loops loops={health.loops} />}
-      </Panel>
+      {!isFile && (
+        <Panel
+          title="Event loops"
+          asked={asked}
+          empty={(health) =>
+            health.loops.length === 0 ? "No process tells how late its event loop is." : null
+          }
+        >
+          {(health) => <Loops loops={health.loops} />}
+        </Panel>
+      )}
       <div class="columns">
         <Panel title="Disk" asked={asked}>
           {(health) => <Disk disk={health.disk} />}
@@ -88,7 +94,7 @@ export function HealthPage({ overview }: PageProps) {
         </Panel>
       </div>
       <Panel title="Versions" asked={asked}>
-        {(health) => <Versions health={health} />}
+        {(health) => <Versions health={health} isFile={isFile} />}
       </Panel>
       <Section title="This page">
         <ThisPage />

@@ -39,8 +39,14 @@ function titleColumn<T extends { title: string; process: string }>(): Column<T> 
   };
 }
 
-export function Processes({ health }: { health: Health }) {
-  const columns = useMemo(() => processColumns(health), [health]);
+/** Of what a file tells of, nothing beats or falls silent. */
+const LIVING = ["beat", "silent", "dropped", "missing"];
+
+export function Processes({ health, isFile }: { health: Health; isFile: boolean }) {
+  const columns = useMemo(
+    () => processColumns(health).filter((one) => !isFile || !LIVING.includes(one.id)),
+    [health, isFile],
+  );
   return (
     <Table
       label="Processes"

@@ -3,24 +3,30 @@ import type { Health } from "../../model/answers";
 import { bytes, count, duration, grouped, percent, plural, rate } from "../../model/format";
 import { Tile } from "../../views/bits";
 
-export function HealthTiles({ health }: { health: Health }) {
+export function HealthTiles({ health, isFile }: { health: Health; isFile: boolean }) {
   const { ingest, disk, processes } = health;
   const dropped = processes.reduce((sum, one) => sum + one.dropped, 0);
   const missing = processes.reduce((sum, one) => sum + one.missing_frames, 0);
   return (
     <div class="tiles">
-      <Tile
-        label="Spans per second"
-        value={rate(ingest.spans_per_s)}
-        note="ended in the last minute"
-      />
-      <Tile
-        label="Ingest lag"
-        value={ingest.lag_ns === null ? "–" : duration(ingest.lag_ns)}
-        note={
-          ingest.lag_ns === null ? "nobody writes" : `${bytes(ingest.unread_bytes)} not read yet`
-        }
-      />
+      {!isFile && (
+        <>
+          <Tile
+            label="Spans per second"
+            value={rate(ingest.spans_per_s)}
+            note="ended in the last minute"
+          />
+          <Tile
+            label="Ingest lag"
+            value={duration(ingest.lag_ns)}
+            note={
+              ingest.lag_ns === null
+                ? "nobody writes"
+                : `${bytes(ingest.unread_bytes)} not read yet`
+            }
+          />
+        </>
+      )}
       <Tile
         label="Not sealed yet"
         value={count(ingest.unsealed_spans)}

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Overview } from "../../model/answers";
 import { visible } from "../../model/format";
+import { isImported } from "../../model/origin";
 import { ServerSource } from "../../model/source";
 import { type Line, wiringLines } from "../../model/wiring";
 import { useResource } from "../../state/answer";
@@ -19,7 +20,7 @@ export function Wiring({ overview }: { overview: Overview }) {
   const wires = useResource<{ wires: Line[] }>("wiring").data?.wires ?? [];
   return (
     <ul class="wiring">
-      {[...wires, ...wiringLines(overview, address)].map((line) => (
+      {[...(isImported(overview) ? [] : wires), ...wiringLines(overview, address)].map((line) => (
         <WireLine key={line.title} line={line} run={overview.name} />
       ))}
     </ul>

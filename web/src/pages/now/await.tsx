@@ -11,6 +11,7 @@ import { AwaitChain } from "../../views/awaits";
 import { Text } from "../../views/bits";
 import { copyText } from "../../views/copy";
 import { Drawer } from "../../views/drawer";
+import { sessionName } from "../../views/sessionlink";
 
 /** What the server answers when a process is asked where it hangs. */
 export interface Fresh {
@@ -31,8 +32,7 @@ export function AwaitDrawer(props: { row: StuckRow; at: AsOf; onClose: () => voi
       label={`Await stack of ${visible(row.task_key ?? row.name)}`}
       title={
         <>
-          <Text text={row.task_key ?? row.session_id ?? row.name} max={40} />
-          {row.sample !== null && ` #${row.sample}`}
+          <Text text={sessionName(row, row.session_id ?? row.name)} max={40} />
         </>
       }
       onClose={onClose}

@@ -1,7 +1,8 @@
 /** How each host or replica is doing: what runs there, how its loops and engines are. */
 import { useMemo, useState } from "preact/hooks";
-import type { HostLine, Hosts as HostsAnswer } from "../../model/answers";
+import type { HostLine, Hosts as HostsAnswer, Overview } from "../../model/answers";
 import { duration, grouped, number, visible } from "../../model/format";
+import { isImported } from "../../model/origin";
 import { term } from "../../model/term";
 import { useAnswer } from "../../state/answer";
 import { link } from "../../state/route";
@@ -21,7 +22,7 @@ const GROUPINGS = [
   ["replica", "By replica"],
 ] as const;
 
-export function HostsPanel({ isAlive, roles }: { isAlive: boolean; roles: Roles }) {
+export function HostsPanel({ isAlive, overview }: { isAlive: boolean; overview: Overview }) {
   const [by, setBy] = useState<Grouping>("host");
   const asked = useAnswer("hosts", { by });
   return (
@@ -37,13 +38,19 @@ export function HostsPanel({ isAlive, roles }: { isAlive: boolean; roles: Roles 
       }
       actions={<Choice label="A line is" options={GROUPINGS} chosen={by} onChoose={setBy} />}
     >
-      {(hosts) => <HostTable hosts={hosts} isAlive={isAlive} roles={roles} by={by} />}
+      {(hosts) => <HostTable hosts={hosts} isAlive={isAlive} overview={overview} by={by} />}
     </Panel>
   );
 }
 
-function HostTable(props: { hosts: HostsAnswer; isAlive: boolean; roles: Roles; by: Grouping }) {
-  const { hosts, isAlive, roles, by } = props;
+function HostTable(props: {
+  hosts: HostsAnswer;
+  isAlive: boolean;
+  overview: Overview;
+  by: Grouping;
+}) {
+  const { hosts, isAlive, overview, by } = props;
+  const { roles } = overview;
   const columns = useMemo(() => {
     const at: AsOf = { now_ns: hosts.now_ns, is_alive: isAlive };
     const most = Math.max(...hosts.lines.map((one) => one.in_flight), 1);
@@ -53,7 +60,7 @@ function HostTable(props: { hosts: HostsAnswer; isAlive: boolean; roles: Roles; 
     return [
       ...runningColumns(by, roles, most),
       ...(hasEngine ? ENGINE_COLUMNS : []),
-      ...healthColumns(at),
+      ...(isImported(overview) ? [] : healthColumns(at)),
     ];
   }, [hosts, isAlive, roles, by]);
   return (

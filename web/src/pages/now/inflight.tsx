@@ -1,7 +1,8 @@
 /** Sessions in flight by the phase they are in, over the last fifteen minutes. */
 import { useMemo } from "preact/hooks";
 import type { InFlightSeries, Now } from "../../model/answers";
-import { duration, grouped } from "../../model/format";
+import { grouped } from "../../model/format";
+import { tickLabel } from "../../model/logscale";
 import { colourVariable } from "../../model/palette";
 import { formatRange } from "../../model/route";
 import { term } from "../../model/term";
@@ -9,7 +10,10 @@ import { link, navigate } from "../../state/route";
 import { Swatch, Text } from "../../views/bits";
 import { Chart, type Band, type Series } from "../../views/chart";
 
-const MINUTE_NS = 60e9;
+/** Positions are minutes before now, so that the axis has round ones; seconds in a short run. */
+function unitOf(flight: InFlightSeries): number {
+  return flight.bin_ns * (flight.counts[0]?.length ?? 0) < 120e9 ? 1e9 : 60e9;
+}
 
 /** Sessions that are open and have been in a phase; `other` is no phase. */
 function sessionsIn(name: string, isAlive: boolean): string {
@@ -19,9 +23,10 @@ function sessionsIn(name: string, isAlive: boolean): string {
 
 export function InFlight({ now, firstNs }: { now: Now; firstNs: number }) {
   const flight = useMemo(() => sinceStart(now.by_phase, firstNs), [now.by_phase, firstNs]);
-  const xs = useMemo(() => minutesBefore(flight, now.now_ns), [flight, now.now_ns]);
+  const unit = unitOf(flight);
+  const xs = useMemo(() => before(flight, now.now_ns, unit), [flight, now.now_ns]);
   const series = useMemo(() => layers(flight), [flight]);
-  const bands = useMemo(() => shaded(flight, now.now_ns), [flight, now.now_ns]);
+  const bands = useMemo(() => shaded(flight, now.now_ns, unit), [flight, now.now_ns]);
   const open = (name: string): string => sessionsIn(name, now.is_alive);
   return (
     <>
@@ -33,11 +38,12 @@ export function InFlight({ now, firstNs }: { now: Now; firstNs: number }) {
         xTitle="before now"
         series={series}
         bands={bands}
-        formatX={(x) => (x > -0.001 ? (now.is_alive ? "now" : "end") : beforeNow(x))}
+        formatX={(x) =>
+          -x * unit < 1e6 ? (now.is_alive ? "now" : "end") : `−${tickLabel(-x * unit)}`
+        }
         formatY={(y) => (Number.isInteger(y) ? grouped(y) : "")}
         onRange={(from, to) => {
-          const since = (minutes: number): number =>
-            Math.max(0, (now.now_ns - firstNs) / 1e9 + minutes * 60);
+          const since = (x: number): number => Math.max(0, (now.now_ns - firstNs + x * unit) / 1e9);
           navigate(link("timeline", "", { t: formatRange({ from: since(from), to: since(to) }) }));
         }}
         onPick={(_, layer) => {
@@ -73,16 +79,10 @@ function sinceStart(flight: InFlightSeries, firstNs: number): InFlightSeries {
   };
 }
 
-function minutesBefore(flight: InFlightSeries, nowNs: number): number[] {
+function before(flight: InFlightSeries, nowNs: number, unit: number): number[] {
   const length = flight.counts[0]?.length ?? 0;
-  const first = (flight.start_ns - nowNs) / MINUTE_NS;
-  return Array.from({ length }, (_, i) => first + (i * flight.bin_ns) / MINUTE_NS);
-}
-
-function beforeNow(x: number): string {
-  const seconds = Math.round(-x * 60);
-  if (seconds % 60 === 0) return `−${seconds / 60} m`;
-  return `−${seconds < 100 ? `${seconds} s` : duration(seconds * 1e9)}`;
+  const first = flight.start_ns - nowNs;
+  return Array.from({ length }, (_, i) => (first + i * flight.bin_ns) / unit);
 }
 
 function layers(flight: InFlightSeries): Series[] {
@@ -99,10 +99,10 @@ function layers(flight: InFlightSeries): Series[] {
   return made;
 }
 
-function shaded(flight: InFlightSeries, nowNs: number): Band[] {
+function shaded(flight: InFlightSeries, nowNs: number, unit: number): Band[] {
   return flight.bands.map((one) => ({
-    from: (one.start_ns - nowNs) / MINUTE_NS,
-    to: (one.end_ns - nowNs) / MINUTE_NS,
+    from: (one.start_ns - nowNs) / unit,
+    to: (one.end_ns - nowNs) / unit,
     label: one.kind,
   }));
 }

@@ -2,6 +2,7 @@
 import { useEffect } from "preact/hooks";
 import type { Now, Overview } from "../../model/answers";
 import { moment, plural } from "../../model/format";
+import { isImported } from "../../model/origin";
 import { useAnswer } from "../../state/answer";
 import { isAlive, isPaused, pulse, second } from "../../state/live";
 import { link } from "../../state/route";
@@ -29,7 +30,9 @@ export function NowPage({ overview }: PageProps) {
     <div class="page now">
       <header class="row">
         <h1>Now</h1>
-        {asked.data && !asked.data.is_alive && <Ended now={asked.data} />}
+        {asked.data && !asked.data.is_alive && (
+          <Ended now={asked.data} isFile={isImported(overview)} />
+        )}
         <Elsewhere />
       </header>
       {overview.spans === 0 && asked.data?.is_alive && <NothingYet />}
@@ -69,7 +72,7 @@ export function NowPage({ overview }: PageProps) {
       </Panel>
       <EnginesPanel params={{}} from={overview.first_ns} since="since the run's start" />
       {asked.data && <MetricNow nowNs={asked.data.now_ns} />}
-      <HostsPanel isAlive={asked.data?.is_alive ?? false} roles={roles} />
+      <HostsPanel isAlive={asked.data?.is_alive ?? false} overview={overview} />
       <Panel
         title="Errors"
         asked={asked}
@@ -116,10 +119,10 @@ function NothingYet() {
   );
 }
 
-function Ended({ now }: { now: Now }) {
+function Ended({ now, isFile }: { now: Now; isFile: boolean }) {
   return (
     <>
-      <Badge>as of its end</Badge>
+      <Badge>{isFile ? "as of the end of its files" : "as of its end"}</Badge>
       <span class="dim">{moment(now.now_ns)}; ages count up to then</span>
     </>
   );

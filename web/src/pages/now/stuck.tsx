@@ -3,8 +3,9 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { Now, StuckRow } from "../../model/answers";
 import { grouped, plural, rate, visible } from "../../model/format";
 import { link, navigate } from "../../state/route";
-import { Age, type AsOf, Until } from "../../views/age";
+import { Age, Until } from "../../views/age";
 import { Badge, Swatch, Text, type Tone } from "../../views/bits";
+import { sessionName } from "../../views/sessionlink";
 import { Table, type Column } from "../../views/table";
 import { AwaitDrawer } from "./await";
 import { keepOrder } from "./steady";
@@ -73,11 +74,17 @@ function keyOf(row: StuckRow): string {
   return row.session_id ?? row.span_id;
 }
 
+/** Its task and sample; tries have a column of their own. */
+function nameOf({ task_key, sample, session_id, name }: StuckRow): string {
+  return sessionName({ task_key, sample }, session_id ?? name);
+}
+
 function columnsFor(
-  at: AsOf,
+  at: Now,
   roles: Readonly<Record<string, string>>,
   onAwait: (key: string) => void,
 ): Column<StuckRow>[] {
+  const rows = at.stuck;
   return [
     textCell(
       "State",
@@ -114,10 +121,14 @@ function columnsFor(
       (row) => <Age ns={row.quiet_ns} at={at} />,
       "Since it last showed progress",
     ),
-    textCell(
-      "Session",
-      (row) => `${row.task_key ?? row.session_id ?? ""} ${row.sample ?? ""}`,
-      (row) => <SessionName row={row} />,
+    textCell("Session", nameOf, (row) =>
+      row.session_id === null ? (
+        <span class="dim">outside of sessions</span>
+      ) : (
+        <a href={link("session", row.session_id)} title={row.session_id}>
+          <Text text={nameOf(row)} max={36} />
+        </a>
+      ),
     ),
     textCell(
       "Phase",
@@ -155,27 +166,22 @@ function columnsFor(
       (row) => <Text text={row.last_error} max={40} />,
       "Inside the session, or what ended its previous attempt",
     ),
-    textCell(
-      "Await",
-      (row) => row.line,
-      (row) => (
-        <button
-          onClick={() => onAwait(keyOf(row))}
-          aria-label={`Await stack of ${visible(row.task_key ?? row.name)}`}
-        >
-          Await
-        </button>
-      ),
-    ),
+    ...(at.is_alive || rows.some((row) => row.stack.length) ? [awaitColumn(onAwait)] : []),
   ];
 }
 
-function SessionName({ row }: { row: StuckRow }) {
-  if (row.session_id === null) return <span class="dim">outside of sessions</span>;
-  return (
-    <a href={link("session", row.session_id)} title={row.session_id}>
-      {row.task_key === null ? row.session_id : <Text text={row.task_key} max={32} />}
-      {row.sample !== null && ` #${row.sample}`}
-    </a>
+/** Nobody can be asked in a run that is over, and not every one has recorded where it hung. */
+function awaitColumn(onAwait: (key: string) => void): Column<StuckRow> {
+  return textCell(
+    "Await",
+    (row) => row.line,
+    (row) => (
+      <button
+        onClick={() => onAwait(keyOf(row))}
+        aria-label={`Await stack of ${visible(row.task_key ?? row.name)}`}
+      >
+        Await
+      </button>
+    ),
   );
 }

@@ -5,6 +5,7 @@ import { formatRange } from "../../model/route";
 import { link } from "../../state/route";
 import { Age, useSince, wholeSeconds } from "../../views/age";
 import { Badge, Text, Tile } from "../../views/bits";
+import { sessionName } from "../../views/sessionlink";
 
 const RUNNING = "status:open";
 
@@ -133,9 +134,8 @@ function Oldest({ now }: { now: Now }) {
       value={<Age ns={age_ns} at={now} />}
       note={
         <>
-          <Text text={task_key ?? session_id} max={24} />
-          {sample !== null && ` #${sample}`} in {visible(name ?? "no phase")}{" "}
-          {detail && <Text text={detail} max={20} />}
+          <Text text={sessionName({ task_key, sample }, session_id)} max={28} /> in{" "}
+          {visible(name ?? "no phase")} {detail && <Text text={detail} max={20} />}
         </>
       }
       href={link("session", session_id)}

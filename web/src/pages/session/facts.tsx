@@ -103,7 +103,7 @@ export function RewardTab(shown: Shown) {
   return (
     <>
       <p>
-        <Reward answer={shown.answer} />
+        <Reward {...shown} />
       </p>
       <Calls shown={shown} roles={["reward"]} />
     </>

@@ -1,5 +1,6 @@
 /** The head of a session: which it is, what became of it, and where its time went. */
-import { duration, visible } from "../../model/format";
+import { duration, reward, visible } from "../../model/format";
+import { isImported } from "../../model/origin";
 import { formatRange } from "../../model/route";
 import { term } from "../../model/term";
 import { link } from "../../state/route";
@@ -31,9 +32,9 @@ export function SessionHead({ overview, answer }: Shown) {
           <Text text={sessionName(session, session.span_id)} />
         </h1>
         <Outcome outcome={fateOf(session)} />
-        <Reward answer={answer} />
+        <Reward overview={overview} answer={answer} />
         <span>
-          waited {duration(session.waited_ns)}, ran{" "}
+          {session.waited_ns !== null && `waited ${duration(session.waited_ns)}, `}ran{" "}
           {isOpen ? (
             <Age ns={total_ns} at={{ now_ns, is_alive: overview.is_alive }} />
           ) : (
@@ -61,9 +62,12 @@ export function SessionHead({ overview, answer }: Shown) {
   );
 }
 
-export function Reward({ answer: { session } }: Pick<Shown, "answer">) {
-  if (session.reward !== null) return <span>reward {session.reward}</span>;
-  // Of one that went wrong, or was lost, none will come.
-  const mayCome = [null, "accepted"].includes(session.outcome) && session.status !== "lost";
+export function Reward({ overview, answer: { session } }: Pick<Shown, "answer" | "overview">) {
+  if (session.reward !== null) return <span>reward {reward(session.reward)}</span>;
+  // Of one that went wrong, was lost, or that a file tells of, none will come.
+  const mayCome =
+    [null, "accepted"].includes(session.outcome) &&
+    session.status !== "lost" &&
+    !isImported(overview);
   return mayCome ? <Badge>reward pending</Badge> : <span class="dim">no reward</span>;
 }

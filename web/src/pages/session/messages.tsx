@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { PayloadMessage } from "../../model/answers";
 import { bytes, plural, visible } from "../../model/format";
+import { isImported } from "../../model/origin";
 import { useAnswer } from "../../state/answer";
 import { Badge, Text, Time } from "../../views/bits";
 import { saveFile } from "../../views/copy";
@@ -17,6 +18,8 @@ export function MessagesTab(shown: Shown) {
   );
   if (!data) return error ? <Failure title="messages" error={error} /> : <Skeleton />;
   if (!data.captured) {
+    if (isImported(shown.overview))
+      return <p class="dim">The imported files hold no text of it.</p>;
     return (
       <p class="dim">
         <b>Not recorded: capture is opt-in.</b> {data.why}

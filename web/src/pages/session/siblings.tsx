@@ -1,6 +1,6 @@
 /** The strip of samples of the same task and step, with what they got and how long they took. */
 import type { SessionAnswer, SessionRow } from "../../model/answers";
-import { duration, number } from "../../model/format";
+import { duration, reward } from "../../model/format";
 import { link, param } from "../../state/route";
 
 /** All of the group in order, this one among them. */
@@ -25,7 +25,7 @@ export function Siblings({ answer }: { answer: SessionAnswer }) {
               aria-current={one.span_id === answer.session.span_id ? "page" : undefined}
             >
               #{one.sample ?? "?"}
-              {one.attempt > 0 && ` try ${one.attempt + 1}`} <b>{number(one.reward)}</b>{" "}
+              {one.attempt > 0 && ` try ${one.attempt + 1}`} <b>{reward(one.reward)}</b>{" "}
               <span class="dim">{ran(one)}</span>
             </a>
           </li>

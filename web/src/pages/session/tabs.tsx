@@ -21,13 +21,15 @@ export function Tabs(shown: Shown) {
   const { session, stacks } = shown.answer;
   const hangs = stacks.length > 0 && (session.status === "open" || session.status === "lost");
   const first = hangs ? "await" : "messages";
+  // Nobody can be asked once it is over, so without a stack there is nothing to see.
+  const tabs = stacks.length || shown.overview.is_alive ? TABS : TABS.slice(0, -1);
   const wanted = param("tab", first);
-  const [key, title, View] = TABS.find(([one]) => one === wanted) ?? TABS[0]!;
+  const [key, title, View] = tabs.find(([one]) => one === wanted) ?? TABS[0]!;
   return (
     <section class="panel session-tabs" aria-label={title} data-panel="tabs">
       <Choice
         label="About the session"
-        options={TABS.map(([one, text]) => [one, text] as const)}
+        options={tabs.map(([one, text]) => [one, text] as const)}
         chosen={key}
         onChoose={(tab) => setParams({ tab }, { replace: true })}
       />

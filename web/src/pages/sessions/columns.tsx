@@ -2,13 +2,23 @@
 import type { Overview, SessionLine } from "../../model/answers";
 import { link } from "../../state/route";
 import { Outcome, StackBar, Text, Time } from "../../views/bits";
-import { countCell, durationCell, numberCell } from "../../views/cells";
+import { countCell, durationCell, numberCell, rewardCell } from "../../views/cells";
 import { roleOf } from "../../views/nameshare";
 import { SessionLink, sessionName } from "../../views/sessionlink";
 import type { Column } from "../../views/rows";
 
 /** Columns that the question can sort by. */
 export const SORTED: readonly string[] = ["waited", "ran", "tokens", "reward", "start"];
+
+/** Leave out columns in which no session has anything to say; a first try says nothing. */
+export function filledColumns(
+  columns: readonly Column<SessionLine>[],
+  lines: readonly SessionLine[],
+): string[] {
+  const says = ({ id, value }: Column<SessionLine>, line: SessionLine): boolean =>
+    ![null, undefined, "–", id === "try" ? 1 : null].includes(value(line));
+  return columns.filter((one) => lines.some((line) => says(one, line))).map((one) => one.id);
+}
 
 /** What became of it, as far as that is known. */
 export function fateOf(row: { status: string; outcome: string | null }): string {
@@ -72,7 +82,7 @@ export function listColumns(overview: Overview): readonly Column<SessionLine>[] 
     numberCell("Turns", ({ row }) => row.turns),
     countCell("Tokens in", ({ row }) => row.tokens_in),
     { ...countCell<SessionLine>("Tokens out", ({ row }) => row.tokens_out), id: "tokens" },
-    numberCell("Reward", ({ row }) => row.reward),
+    rewardCell("Reward", ({ row }) => row.reward),
     { id: "versions", title: "Versions", value: versions },
     numberCell("Lag", (line) => line.lag, "when consumed, else at its end"),
     numberCell("Try", ({ row }) => row.attempt + 1),

@@ -1,12 +1,12 @@
 /** Rows of the list: only those in sight are elements, only their hundreds are asked for. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Overview, SessionLine } from "../../model/answers";
 import { useAnswer } from "../../state/answer";
 import { link, navigate, setParams } from "../../state/route";
 import { marked, toggleMarked } from "../../state/selection";
 import { sessionName } from "../../views/sessionlink";
 import { type Column, Head } from "../../views/table";
-import { listColumns, SORTED } from "./columns";
+import { filledColumns, listColumns, SORTED } from "./columns";
 import type { Within } from "./page";
 import { Path } from "./path";
 
@@ -24,6 +24,7 @@ interface List {
   at: number;
   unfolded: Unfolded;
   onUnfold: (which: Unfolded) => void;
+  onRows: (lines: readonly SessionLine[]) => void;
 }
 type Unfolded = { id: string; index: number } | null;
 
@@ -39,7 +40,14 @@ export function VirtualRows(props: {
   const [[top, height, row], setView] = useState<[number, number, number]>([0, 600, ROW]);
   const [unfolded, setUnfolded] = useState<Unfolded>(null);
   const [at, setAt] = useState(0);
-  const columns = useMemo(() => listColumns(overview), [overview.roles]);
+  const all = useMemo(() => listColumns(overview), [overview.roles]);
+  // What has been filled once stays, so that no column goes while one reads on.
+  const [filled, setFilled] = useState<ReadonlySet<string>>(new Set());
+  const columns = all.filter(({ id }) => filled.has(id) || String(params["sort"]).endsWith(id));
+  const onRows = (lines: readonly SessionLine[]): void => {
+    const found = filledColumns(all, lines).filter((id) => !filled.has(id));
+    if (found.length) setFilled((before) => new Set([...before, ...found]));
+  };
   const look = (): void => {
     if (!box.current) return;
     const { scrollTop, clientHeight } = box.current;
@@ -92,7 +100,7 @@ export function VirtualRows(props: {
             to={Math.min(last, (page + 1) * PAGE)}
             params={params}
             follow={follow}
-            list={{ columns, overview, at, unfolded, onUnfold: setUnfolded }}
+            list={{ columns, overview, at, unfolded, onUnfold: setUnfolded, onRows }}
           />
         ))}
         {gap(total - last, open >= last)}
@@ -144,6 +152,7 @@ function Hundred(props: {
   const { page, to, params, list, follow } = props;
   const offset = page * PAGE;
   const { data } = useAnswer("sessions", { ...params, limit: PAGE, offset }, { follow });
+  useLayoutEffect(() => list.onRows(data?.sessions ?? []), [data]);
   const rows = [];
   for (let index = props.from; index < to; index++) {
     const line = data?.sessions[index - offset];

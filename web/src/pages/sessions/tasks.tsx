@@ -5,7 +5,7 @@ import { term } from "../../model/term";
 import { useAnswer } from "../../state/answer";
 import { link, param, setParams } from "../../state/route";
 import { Text, Time } from "../../views/bits";
-import { durationCell, numberCell, shareCell } from "../../views/cells";
+import { durationCell, numberCell, rewardCell, shareCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
 
@@ -73,8 +73,8 @@ const COLUMNS: readonly Column<TaskLine>[] = [
   },
   numberCell("Timeouts", (row) => row.timeouts),
   numberCell("Retries", (row) => row.retries),
-  numberCell("Reward", (row) => row.mean_reward),
-  numberCell("Spread", (row) => row.spread),
+  rewardCell("Reward", (row) => row.mean_reward),
+  rewardCell("Spread", (row) => row.spread),
   {
     id: "seen",
     title: "Last seen",

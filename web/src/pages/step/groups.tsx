@@ -5,7 +5,7 @@ import { term } from "../../model/term";
 import { useAnswer } from "../../state/answer";
 import { link } from "../../state/route";
 import { Badge, Text } from "../../views/bits";
-import { cell, durationCell, numberCell, textCell } from "../../views/cells";
+import { cell, durationCell, numberCell, rewardCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
 
@@ -62,8 +62,8 @@ const COLUMNS: readonly Column<Line>[] = [
     ),
   ),
   durationCell("Slowest", (row) => row.slowest_ns),
-  numberCell("Reward", (row) => row.mean_reward),
-  numberCell("Spread", (row) => row.spread),
+  rewardCell("Reward", (row) => row.mean_reward),
+  rewardCell("Spread", (row) => row.spread),
   textCell(
     "State",
     (row) => (row.is_equal ? "equal" : row.is_incomplete ? "incomplete" : ""),

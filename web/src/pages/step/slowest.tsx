@@ -3,7 +3,7 @@ import type { SessionRow, StepAnswer } from "../../model/answers";
 import type { Asked } from "../../state/answer";
 import { link } from "../../state/route";
 import { Outcome } from "../../views/bits";
-import { countCell, durationCell, numberCell, textCell } from "../../views/cells";
+import { countCell, durationCell, numberCell, rewardCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { SessionLink } from "../../views/sessionlink";
 import { type Column, Table } from "../../views/table";
@@ -34,7 +34,7 @@ const COLUMNS: readonly Column<SessionRow>[] = [
   durationCell("Waited", (row) => row.waited_ns),
   numberCell("Turns", (row) => row.turns),
   countCell("Tokens", (row) => row.tokens_out),
-  numberCell("Reward", (row) => row.reward),
+  rewardCell("Reward", (row) => row.reward),
   textCell(
     "Outcome",
     (row) => row.outcome,

@@ -1,10 +1,10 @@
 /** Why the step took as long as it did, in sentences that open what they are about. */
 import type { CaseFinding, Evidence, StepAnswer } from "../../model/answers";
-import { duration, percent, plural, visible } from "../../model/format";
+import { duration, percent, plural } from "../../model/format";
 import { term } from "../../model/term";
 import type { Asked } from "../../state/answer";
 import { link } from "../../state/route";
-import { Badge, Text } from "../../views/bits";
+import { Badge, Sentence, Text } from "../../views/bits";
 import { Panel } from "../../views/panel";
 import { sessionsHref } from "../../views/sessionlink";
 
@@ -16,14 +16,20 @@ export function VerdictPanel({ asked, step }: { asked: Asked<StepAnswer>; step: 
     <Panel title="Verdict" asked={asked}>
       {(data) => (
         <>
-          <p class="opening">{visible(data.verdict.opening)}</p>
+          <p class="opening">
+            <Sentence text={data.verdict.opening} />
+          </p>
           {data.summary.is_open && <Running answer={data} />}
           <ol class="causes">
             {data.verdict.findings.map((one, i) => (
               <FindingLine key={i} finding={one} wall={data.summary.wall_ns} step={step} />
             ))}
           </ol>
-          {data.verdict.closing && <p>{visible(data.verdict.closing)}</p>}
+          {data.verdict.closing && (
+            <p>
+              <Sentence text={data.verdict.closing} />
+            </p>
+          )}
         </>
       )}
     </Panel>
@@ -58,7 +64,7 @@ function FindingLine(props: { finding: CaseFinding; wall: number; step: number }
         <Badge tone={TRUST.has(finding.rule) ? "plain" : "warn"} title="The rule that found it">
           {finding.rule}
         </Badge>{" "}
-        {visible(finding.sentence)}{" "}
+        <Sentence text={finding.sentence} />{" "}
         {finding.stake_ns > 0 && (
           <span class="dim nowrap" title="Wall time that would be won at most">
             {duration(finding.stake_ns)} at stake ({percent(finding.stake_ns / (wall || 1))})
@@ -66,7 +72,7 @@ function FindingLine(props: { finding: CaseFinding; wall: number; step: number }
         )}
       </p>
       <p class="dim">
-        Try: {visible(finding.try_next)}{" "}
+        Try: <Sentence text={finding.try_next} />{" "}
         {evidenceLinks(finding.evidence, step).map(([text, href]) => (
           <a key={href} class="evidence" href={href}>
             <Text text={text} max={40} />

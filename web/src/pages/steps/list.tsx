@@ -3,8 +3,8 @@ import type { StepLine, Steps } from "../../model/answers";
 import { change, count, visible } from "../../model/format";
 import type { Asked } from "../../state/answer";
 import { link, navigate, param, setParams } from "../../state/route";
-import { Badge, Text } from "../../views/bits";
-import { cell, durationCell, numberCell, shareCell, textCell } from "../../views/cells";
+import { Badge, Sentence } from "../../views/bits";
+import { cell, durationCell, rewardCell, shareCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
 
@@ -72,7 +72,7 @@ const COLUMNS: readonly Column<StepLine>[] = [
     (row) => (
       <span>
         {short(row).rule && <Badge>{short(row).rule}</Badge>}{" "}
-        <Text text={short(row).sentence} max={90} />
+        <Sentence text={short(row).sentence} max={90} />
       </span>
     ),
   ),
@@ -81,8 +81,11 @@ const COLUMNS: readonly Column<StepLine>[] = [
     (row) => row.summary.sessions,
     ({ summary }) => (
       <span title={outcomes(summary.outcomes)}>
-        {summary.outcomes["accepted"] ?? 0} of {summary.sessions}
-        {wrong(summary.outcomes) > 0 && <span class="dim">, {wrong(summary.outcomes)} failed</span>}
+        {summary.sessions ? `${summary.outcomes["accepted"] ?? 0} of ${summary.sessions}` : "–"}
+        <span class="dim">
+          {also(wrong(summary.outcomes), "failed")}
+          {also(summary.outcomes["open"], "open")}
+        </span>
       </span>
     ),
     "Accepted of all; hover for each",
@@ -110,13 +113,17 @@ const COLUMNS: readonly Column<StepLine>[] = [
     (row) => row.summary.tokens_per_s,
     (row) => count(Math.round(row.summary.tokens_per_s)),
   ),
-  numberCell("Reward", (row) => row.summary.mean_reward),
+  rewardCell("Reward", (row) => row.summary.mean_reward),
 ];
 
 function outcomes(counts: Record<string, number>): string {
   return Object.entries(counts)
     .map(([name, value]) => `${visible(name)} ${value}`)
     .join(", ");
+}
+
+function also(value = 0, word: string): string {
+  return value > 0 ? `, ${value} ${word}` : "";
 }
 
 function wrong(counts: Record<string, number>): number {

@@ -3,6 +3,7 @@ import type { Overview, Steps, StepSummary } from "../../model/answers";
 import { number, percent, wholeStep } from "../../model/format";
 import { tickLabel } from "../../model/logscale";
 import type { Axis } from "../../model/metriclines";
+import { isImported } from "../../model/origin";
 import { type Asked, useAnswer } from "../../state/answer";
 import { link, navigate, param, setParams } from "../../state/route";
 import { Chart } from "../../views/chart";
@@ -84,7 +85,7 @@ export function MetricsPanel({ asked, overview }: { asked: Asked<Steps>; overvie
               since="since the run's start"
             />
           )}
-          {metrics.data?.metrics.length === 0 && (
+          {metrics.data?.metrics.length === 0 && !isImported(overview) && (
             <p class="dim">
               Your own numbers show here too: <code>rollscope.gauge("kl", 0.02)</code>
             </p>
@@ -98,12 +99,14 @@ export function MetricsPanel({ asked, overview }: { asked: Asked<Steps>; overvie
 function ScalarChart(props: { scalar: Scalar; summaries: readonly StepSummary[] }) {
   const { scalar, summaries } = props;
   const xs = summaries.map((one) => one.step ?? 0);
+  const values = summaries.map(scalar.read);
+  if (values.every((one) => one === null)) return <p class="dim">No {scalar.title} is known.</p>;
   return (
     <Chart
       label={`${scalar.title} by step`}
       height={160}
       xs={xs}
-      series={[{ label: scalar.title, colour: "--accent", values: summaries.map(scalar.read) }]}
+      series={[{ label: scalar.title, colour: "--accent", values }]}
       xTitle="step"
       formatX={wholeStep}
       formatY={scalar.write}

@@ -1,4 +1,5 @@
 /** The steps of a run: which was slow, and since when. */
+import { isImported } from "../../model/origin";
 import { useAnswer } from "../../state/answer";
 import { link, param, setParams } from "../../state/route";
 import { Choice } from "../../views/choice";
@@ -61,7 +62,7 @@ export function StepsPage({ overview }: PageProps) {
             : "slots times wall: busy by phase, idle by cause"
         }
         asked={steps}
-        empty={(data) => (data.steps.length ? null : <NoSteps />)}
+        empty={(data) => (data.steps.length ? null : <NoSteps overview={overview} />)}
         actions={
           <Choice
             label="What bars show"
@@ -104,11 +105,13 @@ export function StepsPage({ overview }: PageProps) {
   );
 }
 
-function NoSteps() {
+function NoSteps({ overview }: Pick<PageProps, "overview">) {
+  const sessions = <a href={link("sessions")}>sessions</a>;
+  if (isImported(overview)) return <>The imported files tell of no steps; see the {sessions}.</>;
   return (
     <>
       The run records no steps. Wrap the trainer's loop in <code>rollscope.step(n)</code>, or see
-      the <a href={link("sessions")}>sessions</a>.
+      the {sessions}.
     </>
   );
 }
