@@ -96,6 +96,7 @@ def _say(to: "Destination", what: str, *, is_error: bool = False) -> None:
 def _ship(spool: "Spool", address: str, token: str | None, ca_file: str | None) -> bool:
     """Deliver one spool; false if something of it is left."""
     from rollscope.instrument.sinks.http import HttpSink
+    from rollscope.instrument.sinks.spoolhome import say_bytes
 
     to, size = spool.to, spool.waiting_bytes
     if not size:
@@ -109,7 +110,7 @@ def _ship(spool: "Spool", address: str, token: str | None, ca_file: str | None) 
             refused = _deliver(spool, sink, progress or _nobody)
     except Exception as error:  # whatever it is, the frames stay where they are
         why = str(error) or type(error).__name__
-        left = _size(spool.waiting_bytes)
+        left = say_bytes(spool.waiting_bytes)
         _say(to, f"cannot be sent to {sink.address}: {why}; {left} are left", is_error=True)
         return False
     finally:
@@ -117,7 +118,7 @@ def _ship(spool: "Spool", address: str, token: str | None, ca_file: str | None) 
     if refused:
         _say(to, f"{sink.address} has refused a part: {refused}; see {spool.path}", is_error=True)
         return False
-    _say(to, f"{_size(size)} of process {to.pid} of {to.host} sent to {sink.address}")
+    _say(to, f"{say_bytes(size)} of process {to.pid} of {to.host} sent to {sink.address}")
     return True
 
 
@@ -128,10 +129,6 @@ def _bar(label: str) -> "AbstractContextManager[Callable[[int, int], None] | Non
     from rollscope.cli.terminal.progress import bar_of
 
     return bar_of(label)
-
-
-def _size(size: int) -> str:
-    return f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.1f} KiB"
 
 
 def _nobody(done: int, total: int) -> None:

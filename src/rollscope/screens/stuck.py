@@ -111,9 +111,9 @@ def stuck_screen(
     lines = _by_line(rows if is_all else shown)
     if lines:
         _show_lines(sheet, lines, is_whole=has_stacks)
-    elif has_stacks and rows:
+    elif rows and not lost.is_imported and (has_stacks or answer.alarms):
         sheet.say(
-            "No stacks were recorded: a span gets one once it is open for stack_after_s (10 s)."
+            "No line of code is recorded: a span gets one once it is open for stack_after_s (10 s)."
         )
     return sheet.text
 

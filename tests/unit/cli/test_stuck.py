@@ -169,7 +169,13 @@ def test_an_alarm_without_a_score_comes_before_what_is_fine() -> None:
 def test_whole_chains_are_printed_on_request() -> None:
     text = show(row(1), row(2), has_stacks=True)
     assert text.count("/app/loop.py:10 main") == 1
-    assert "No stacks were recorded" in show(row(1, stack=[]), has_stacks=True)
+
+
+def test_where_no_line_of_code_is_known_it_says_when_there_is_one() -> None:
+    hint = "No line of code is recorded: a span gets one once it is open for stack_after_s"
+    assert hint in flat(show(row(1, stack=[])))
+    assert hint in flat(show(row(1, band="fine", stack=[]), has_stacks=True))
+    assert hint not in flat(show(row(1, band="fine", stack=[])))
 
 
 def test_a_span_outside_of_sessions_is_told_if_it_is_an_alarm() -> None:

@@ -17,7 +17,7 @@ from rollscope.instrument.sinks import Frame, Opening
 from rollscope.instrument.sinks.shipping import Busy, Delivery, Refused, Shipper, TooLarge
 from rollscope.instrument.sinks.spool import SEGMENT_BYTES, Spool
 from rollscope.instrument.sinks.spooldir import Destination
-from rollscope.instrument.sinks.spoolhome import Room, default_home, prepare_home
+from rollscope.instrument.sinks.spoolhome import Room, default_home, prepare_home, say_bytes
 
 __all__ = ["Busy", "CollectorSink", "Delivery", "Refused", "TooLarge"]
 
@@ -134,10 +134,10 @@ class CollectorSink:
         if waiting > 0:
             tell_once(
                 f"spool:{now.spool.path}",
-                "Rollscope has not delivered all of run %r: %.1f MiB wait in %s; they are sent by "
+                "Rollscope has not delivered all of run %r: %s wait in %s; they are sent by "
                 "the next process that records to %s, or by `rollscope ship`",
                 now.spool.to.run,
-                max(waiting / 2**20, 0.1),
+                say_bytes(waiting),
                 now.spool.path,
                 self.address,
             )

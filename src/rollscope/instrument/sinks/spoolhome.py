@@ -15,7 +15,15 @@ from typing import Final
 from rollscope.instrument.sinks.spool import Spool
 from rollscope.instrument.sinks.spooldir import Destination, read_destination, spooled_bytes
 
-__all__ = ["Room", "SpoolFull", "default_home", "find_spools", "is_abandoned", "prepare_home"]
+__all__ = [
+    "Room",
+    "SpoolFull",
+    "default_home",
+    "find_spools",
+    "is_abandoned",
+    "prepare_home",
+    "say_bytes",
+]
 
 _QUIET_S: Final = 900.0
 """A spool of another host, whose lock may not reach us, is taken for left after such a silence."""
@@ -93,6 +101,11 @@ def is_abandoned(path: str, to: Destination) -> bool:
     with suppress(OSError), os.scandir(path) as entries:
         newest = max((entry.stat().st_mtime for entry in entries), default=0.0)
     return time.time() - newest > _QUIET_S
+
+
+def say_bytes(size: int) -> str:
+    """Write how much a spool holds: `1.1 KiB`, `4.2 MiB`."""
+    return f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.1f} KiB"
 
 
 class Room:
