@@ -50,8 +50,9 @@ def say_reward(value: float | None) -> str:
 
 
 def say_signed(ns: int) -> str:
-    """Write a difference of durations with its sign."""
-    return f"{'-' if ns < 0 else '+'}{say_ns(abs(ns))}"
+    """Write a difference of durations with its sign, if any is left of it when rounded."""
+    said = say_ns(abs(ns))
+    return said if said.startswith("0 ") else f"{'-' if ns < 0 else '+'}{said}"
 
 
 def say_signed_share(share: float | None) -> str:
