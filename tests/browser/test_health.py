@@ -93,7 +93,11 @@ def heads(page: Page, table: str) -> list[str]:
 
 
 def test_nothing_of_an_imported_run_seems_to_live(site: str, open_page: OpenPage) -> None:
-    page = open_page(f"{site}#/old/now")
+    page = open_page(site)
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name="old", exact=True))
+    expect(row).to_contain_text("imported")
+    row.get_by_role("link").click()
+    page.get_by_role("link", name="Now", exact=True).click()
     expect(page.locator(".head-end")).to_contain_text("imported")
     expect(page.get_by_role("table", name="Stuck and slow")).to_contain_text(LEFT_OPEN)
     assert "Await" not in heads(page, "Stuck and slow")

@@ -107,6 +107,7 @@ def test_what_is_not_in_the_report_is_said_in_a_sentence(report: str, open_page:
     expect(page.locator("h1")).to_be_visible()
     page.evaluate("location.hash = location.hash.split('/', 2).join('/') + '/step/0'")
     expect(page.get_by_text("rollscope view").first).to_be_visible()
+    expect(page.get_by_role("navigation", name="Pages")).not_to_contain_text("Compare")
 
 
 @pytest.mark.parametrize("viewport", [None, PHONE], ids=["desktop", "phone"])

@@ -37,6 +37,8 @@ class RunEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     open_sessions: int | None
     steps: int | None
     size_bytes: int
+    is_imported: bool = False
+    """Whether another tool's files tell of it."""
     problem: str = ""
     """Why it cannot be read."""
     read_share: float | None = None
@@ -75,6 +77,7 @@ def describe_run(name: str, path: Path) -> RunEntry:
 def _fill(entry: RunEntry, path: Path) -> None:
     file = read_run_file(path)
     entry.created_ns = path.stat().st_mtime_ns if file is None else file.created_ns
+    entry.is_imported = file is not None and file.tags.get("source") == "import"
     for each in path.rglob("*"):
         status = each.stat()
         if each.is_file():

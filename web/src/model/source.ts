@@ -16,6 +16,7 @@ export interface RunEntry {
   open_sessions: number;
   steps: number;
   size_bytes: number;
+  is_imported?: boolean;
   problem?: string | null;
 }
 

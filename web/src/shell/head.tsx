@@ -29,7 +29,7 @@ export function Head({ overview, page }: { overview: Overview | null; page: Page
     <header class="head">
       <Breadcrumb page={page} />
       <nav class="menu" aria-label="Pages">
-        {MENU.map(([one, title]) => (
+        {MENU.filter(([one]) => one !== "compare" || source().isLive).map(([one, title]) => (
           <a
             key={one}
             href={link(one)}

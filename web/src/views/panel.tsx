@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { SourceError } from "../model/source";
 import { askAgain, type Asked } from "../state/answer";
+import { Sentence } from "./bits";
 import { copyText } from "./copy";
 
 export interface PanelProps<T> {
@@ -59,7 +60,7 @@ export function Failure({ title, error }: { title: string; error: SourceError })
   return (
     <div class="failure" role="alert">
       <p>
-        <b>{error.message}</b> {error.advice}
+        <b>{error.message}</b> <Sentence text={error.advice} />
       </p>
       <div class="row">
         <button onClick={askAgain}>Try again</button>

@@ -2,6 +2,7 @@
 import { useEffect } from "preact/hooks";
 import type { Overview } from "../../model/answers";
 import { param, setParams } from "../../state/route";
+import { source } from "../../state/source";
 import { Choice } from "../../views/choice";
 import { Lazy } from "../../views/lazy";
 import type { PageProps } from "../index";
@@ -52,15 +53,27 @@ function newestSteps({ steps: { first, last, running } }: Overview): [string, st
   return newest > first ? [String(newest - 1), String(newest)] : null;
 }
 
-export function ComparePage({ overview }: PageProps) {
+export function ComparePage(props: PageProps) {
+  if (source().isLive) return <Comparison {...props} />;
+  return (
+    <div class="page">
+      <h1>Compare</h1>
+      <p class="dim">
+        A report holds no comparisons: open the run itself with <code>rollscope view</code>.
+      </p>
+    </div>
+  );
+}
+
+function Comparison({ overview }: PageProps) {
   const compared = fromAddress();
   const { kind, other, stepsA, stepsB, filterA, filterB } = compared;
   const isBlank = kind === "steps" && !stepsA && !stepsB;
+  const newest = newestSteps(overview);
   useEffect(() => {
-    const newest = newestSteps(overview);
     // They stand in the address, and so stay when the next step is over.
     if (isBlank && newest) setParams({ sa: newest[0], sb: newest[1] }, { replace: true });
-  }, [isBlank]);
+  }, [isBlank, newest === null]);
   return (
     <div class="page">
       <div class="row">
@@ -75,6 +88,9 @@ export function ComparePage({ overview }: PageProps) {
         />
       </div>
       <Sides key={location.hash} compared={compared} overview={overview} />
+      {isBlank && !newest && (
+        <p class="dim">It takes two steps that are over. Runs and sessions compare as well.</p>
+      )}
       {kind === "sessions" && filterA && (
         <>
           <Differences scope="all" filter={filterA} against={filterB} />

@@ -16,7 +16,8 @@ function fieldsOf(compared: Compared, { steps }: Overview): readonly Field[] {
       ["fb", "against", compared.filterB, "all others"],
     ];
   }
-  const empty = compared.kind === "runs" ? "all" : `${steps.first ?? 0}-${steps.last ?? 0}`;
+  const { first, last } = steps;
+  const empty = compared.kind === "runs" ? "all" : first === null ? "" : `${first}-${last}`;
   return [
     ["sa", "Steps of A", compared.stepsA, empty],
     ["sb", "Steps of B", compared.stepsB, empty],

@@ -72,7 +72,7 @@ export function NowPage({ overview }: PageProps) {
       </Panel>
       <EnginesPanel params={{}} from={overview.first_ns} since="since the run's start" />
       {asked.data && <MetricNow nowNs={asked.data.now_ns} />}
-      <HostsPanel isAlive={asked.data?.is_alive ?? false} overview={overview} />
+      <HostsPanel isAlive={asked.data?.is_alive ?? overview.is_alive} overview={overview} />
       <Panel
         title="Errors"
         asked={asked}

@@ -1,12 +1,12 @@
 /** The list of runs of a directory, and what to do when there is none yet. */
 import { useEffect, useState } from "preact/hooks";
-import { ago, bytes } from "../../model/format";
+import { ago, bytes, moment } from "../../model/format";
 import { formatRoute } from "../../model/route";
 import { type RunEntry, type RunList as Runs, SourceError } from "../../model/source";
 import { second } from "../../state/live";
 import { navigate, route } from "../../state/route";
 import { source } from "../../state/source";
-import { Badge, Text, Time } from "../../views/bits";
+import { Badge, Text } from "../../views/bits";
 import { Failure, Skeleton } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
 import { cell, countCell, textCell } from "../../views/cells";
@@ -76,13 +76,13 @@ function RunTable({ runs }: { runs: Runs }) {
         ) : run.is_alive ? (
           <Badge tone="good">running</Badge>
         ) : (
-          <Badge>ended</Badge>
+          <Badge>{run.is_imported ? "imported" : "ended"}</Badge>
         ),
     ),
     textCell(
       "Started",
       (run) => run.created_ns,
-      (run) => <Time ns={run.created_ns} />,
+      (run) => <time title={moment(run.created_ns)}>{moment(run.created_ns).slice(0, 16)}</time>,
     ),
     textCell(
       "Last record",

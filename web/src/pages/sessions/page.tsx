@@ -2,6 +2,7 @@
 import type { Facets, Overview } from "../../model/answers";
 import { parseFilter } from "../../model/filter";
 import { duration, plural } from "../../model/format";
+import { isImported } from "../../model/origin";
 import { parseRange, type Range } from "../../model/route";
 import { useAnswer } from "../../state/answer";
 import { param, setParams } from "../../state/route";
@@ -57,7 +58,7 @@ function Found({ overview }: PageProps) {
       <FacetsPanel asked={facets} filter={filter} />
       <div class="sessions-main">
         {isNothing ? (
-          <Nothing facets={facets.data!} />
+          <Nothing facets={facets.data!} overview={overview} />
         ) : param("tab") === "tasks" ? (
           <TasksPanel filter={filter} />
         ) : (
@@ -78,7 +79,11 @@ function endedIn(overview: Overview, range: Range | null): Within {
 }
 
 /** Why there is nothing: no sessions at all, or a condition that removed them. */
-function Nothing({ facets: { of, terms } }: { facets: Facets }) {
+function Nothing(props: { facets: Facets; overview: Overview }) {
+  const { of, terms } = props.facets;
+  if (of === 0 && isImported(props.overview)) {
+    return <p class="dim">The imported files tell of no sessions; see the timeline.</p>;
+  }
   if (of === 0) {
     return (
       <p class="dim">

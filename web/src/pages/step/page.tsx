@@ -6,6 +6,7 @@ import { formatRange } from "../../model/route";
 import { useAnswer } from "../../state/answer";
 import { useKeys } from "../../state/keys";
 import { link, navigate } from "../../state/route";
+import { source } from "../../state/source";
 import { Badge } from "../../views/bits";
 import { Lazy } from "../../views/lazy";
 import { Failure } from "../../views/panel";
@@ -135,7 +136,7 @@ function StepHead(props: {
           )}
           <span class="spread row">
             <a href={timelineOf(answer, overview.first_ns)}>Timeline</a>
-            {answer.previous !== null && (
+            {answer.previous !== null && source().isLive && (
               <a
                 href={link("compare", "", {
                   sa: String(answer.previous),

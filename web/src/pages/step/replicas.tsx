@@ -50,7 +50,7 @@ function columnsOf(step: number, from: number): Column<Replica>[] {
     cell(
       "Tokens/s",
       (row) => row.tokens_per_s,
-      (row) => count(Math.round(row.tokens_per_s)),
+      (row) => count(Math.round(row.tokens_per_s) || null),
     ),
     cell(
       "Last end",

@@ -111,7 +111,7 @@ const COLUMNS: readonly Column<StepLine>[] = [
   cell(
     "Tokens/s",
     (row) => row.summary.tokens_per_s,
-    (row) => count(Math.round(row.summary.tokens_per_s)),
+    (row) => count(Math.round(row.summary.tokens_per_s) || null),
   ),
   rewardCell("Reward", (row) => row.summary.mean_reward),
 ];
