@@ -85,7 +85,7 @@ def _say_eta(eta: Eta | None, now_ns: int) -> str:
     if eta is None:
         return ""
     if eta.outliers and eta.at_least_ns is not None:
-        return f", not within {say_ns(eta.at_least_ns)}"
+        return f", ends in {say_ns(eta.at_least_ns)} or more"
     if eta.step_end is None:
         return ""
     low, high = (
