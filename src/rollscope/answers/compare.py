@@ -24,6 +24,8 @@ __all__ = ["Comparison", "Selection", "compare_runs", "compare_selection", "sele
 
 _MOST_VALUES: Final = 20_000
 """Lengths of one phase on one side; of more, every so-manieth is taken."""
+_STEPS: Final = frozenset({"step", "consumed", "dispatched", "attr.consumed_step"})
+"""Fields and columns that tell of steps: whoever chooses by one knows of the others."""
 
 
 class Comparison(msgspec.Struct, kw_only=True):
@@ -174,7 +176,8 @@ def _is_within(session: SessionRow, low_ns: int | None, high_ns: int | None) -> 
 def _fields_of(expression: Filter) -> set[str]:
     """Give what sessions were chosen by, which is no news about them."""
     terms = (term.term if isinstance(term, Not) else term for term in expression.terms)
-    return {term.field for term in terms if isinstance(term, Condition)}
+    fields = {term.field for term in terms if isinstance(term, Condition)}
+    return fields | _STEPS if fields & _STEPS else fields
 
 
 def _of(sessions: list[SessionRow], unions: Mapping[int, Mapping[str, int]]) -> _Lengths:

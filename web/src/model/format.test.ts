@@ -24,6 +24,13 @@ test("durations keep three digits and change their unit on the way", () => {
   for (const [ns, text] of cases) assert.equal(format.duration(ns), text);
 });
 
+test("beside a sentence a duration is written as in it", () => {
+  const written = [0, 754e6, 1.01 * S, 6.65 * S, 9.96 * S, 312 * S, 840 * S, 7560 * S];
+  assert.deepEqual(written.map(format.spoken), [
+    ...["0 s", "754 ms", "1 s", "6.7 s", "10 s", "312 s", "14 min", "2.1 h"],
+  ]);
+});
+
 test("a duration never shows sixty seconds", () => {
   for (let s = 100; s < 3700; s += 0.3) {
     assert.doesNotMatch(format.duration(s * S), /\b60 s/);

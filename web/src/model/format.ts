@@ -29,6 +29,13 @@ export function duration(ns: number | null | undefined): string {
   return `${(ns / NS.d).toFixed(1)} d`;
 }
 
+/** Write a duration as the sentences of a verdict do, to stand beside one: 4.2 s, 312 s, 14 min. */
+export function spoken(ns: number): string {
+  if (ns < 999.5 * NS.ms) return ns > 0 ? `${(ns / NS.ms).toFixed(0)} ms` : "0 s";
+  if (ns < 10 * NS.m) return `${whole(ns / NS.s, ns < 9.95 * NS.s ? 1 : 0)} s`;
+  return ns < 2 * NS.h ? `${(ns / NS.m).toFixed(0)} min` : `${(ns / NS.h).toFixed(1)} h`;
+}
+
 /** Write slot time: many slots make many hours, which read best as slot-seconds. */
 export function slotSeconds(ns: number): string {
   const seconds = ns / NS.s;
