@@ -124,7 +124,7 @@ def expected_steps(oracle: Oracle, scope: StepScope | None) -> Steps:
     return Steps(
         steps=lines,
         of=len(numbers),
-        unassigned=sum(one.charged_step is None for one in oracle.sessions),
+        unassigned=sum(one.charged_step is None or not numbers for one in oracle.sessions),
         changes=changes(series),
     )
 
