@@ -31,7 +31,8 @@ def tell_of_earlier(directory: str, prefix: str, header: ProcessHeader) -> None:
     if header.parent is not None:
         return
     last_s = _left_at(os.path.join(directory, LOG_DIR), prefix)
-    if last_s is not None:
+    # What was written since this process began is of its own children: it may open its log late.
+    if last_s is not None and last_s * 1e9 < header.started_ns:
         tell_once(
             f"earlier:{directory}",
             "The run %s was recorded before, until %s; this process goes on in it. "

@@ -92,7 +92,9 @@ def test_a_run_that_an_earlier_start_has_left_is_told_of(
 ) -> None:
     for host, pid, age_s in others:
         leave_log(tmp_path, host, pid, age_s=age_s)
-    sink.open(opening(tmp_path))
+    start = opening(tmp_path)
+    start.header.started_ns = time.time_ns()
+    sink.open(start)
     assert ("was recorded before, until " in caplog.text) == is_told
 
 
@@ -102,6 +104,16 @@ def test_a_child_goes_on_in_the_run_of_its_parent_without_a_word(
     leave_log(tmp_path, "node-1.cluster", _NOBODY)
     start = opening(tmp_path)
     start.header.parent = bytes(8)
+    sink.open(start)
+    assert caplog.text == ""
+
+
+def test_a_process_that_writes_after_its_child_has_ended_is_no_second_start(
+    sink: FileSink, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    start = opening(tmp_path)
+    start.header.started_ns = time.time_ns() - 1_000_000_000
+    leave_log(tmp_path, "node-1.cluster", _NOBODY)
     sink.open(start)
     assert caplog.text == ""
 
