@@ -13,6 +13,7 @@ from rollscope.errors import FrameError
 from rollscope.instrument.buffers import HOSTED, ROW, STATUS, WHAT, take_all
 from rollscope.instrument.encoder import encode_rows
 from rollscope.instrument.guard import guarded, tell_once
+from rollscope.instrument.hosted import HostedSession
 from rollscope.instrument.parcel import Held, Importance, Parcel, count_held, importance_of
 from rollscope.instrument.redaction import Redaction, RedactionFailed
 from rollscope.instrument.samples import Samples
@@ -31,6 +32,7 @@ from rollscope.model.batch import (
     Stack,
     encode_batch,
     number_column,
+    read_number_column,
 )
 from rollscope.model.frames import pack_frame
 from rollscope.model.kinds import STATUS_CODES, Status
@@ -189,16 +191,18 @@ class Drain:
 
     def _pack_hosted(self, piece: list[Any], host: Host) -> None:
         try:
-            columns = host(piece)
+            columns = host.record(piece)
         except Exception:
             self._outbox.count_drop({"session": len(piece) // HOSTED}, "not_encodable")
             with guarded("recording sessions"):
                 raise
             return
         if columns is not None:
-            held = (columns.what, columns.status)
-            self._is_unmarked = True
-            self._put(self._batch(spans=columns), Importance.OWNER, held)
+            self._put_sessions(columns)
+
+    def _put_sessions(self, columns: SpanColumns) -> None:
+        self._is_unmarked = True
+        self._put(self._batch(spans=columns), Importance.OWNER, (columns.what, columns.status))
 
     def _drain_rows(self) -> list[Any]:
         """Pack what has been recorded, but for the last rows, which are given back."""
@@ -246,7 +250,7 @@ class Drain:
         self._seen = self._buffers.count_living()
         entering, self._entering = self._entering, []
         fresh = self._buffers.opened_since(self._announced.__contains__)
-        for span in {span.id: span for span in entering + fresh}.values():
+        for span in {span.id: span for span in entering + self._announce_hosted(fresh)}.values():
             if span.id not in self._buffers.open:
                 continue
             if row := _start_row(span):
@@ -259,6 +263,25 @@ class Drain:
         if len(self._announced) > 2 * len(self._buffers.open) + _FEW_ANNOUNCED:
             self._announced = self._still_open()
         return rows
+
+    def _announce_hosted(self, fresh: list[Span]) -> list[Span]:
+        """Announce the sessions of runners among the spans, many at a time; give the others."""
+        host = self._buffers.host
+        hosted = [span for span in fresh if isinstance(span, HostedSession)]
+        if host is None or not hosted:
+            return fresh
+        others = [span for span in fresh if not isinstance(span, HostedSession)]
+        for piece in _pieces(hosted, _CALM_SLICE_ROWS):
+            living: list[Span] = [span for span in piece if not span.is_over]
+            columns, left = None, living
+            with guarded("announcing sessions"):
+                columns, left = host.announce(living)
+            others += left
+            if columns is not None:
+                self._put_sessions(columns)
+                self._announced.update(read_number_column(columns.span_id))
+                time.sleep(_STEP_ASIDE_S)
+        return others
 
     def _still_open(self) -> set[int]:
         """Give the announced spans that have not ended.
@@ -463,10 +486,10 @@ def _slices(rows: list[Any], row: int = ROW) -> Iterator[list[Any]]:
         yield rows[at : at + size]
 
 
-def _pieces(items: list[T]) -> Iterator[list[T]]:
+def _pieces(items: list[T], size: int = _SLICE_ROWS) -> Iterator[list[T]]:
     """Cut a list into pieces that fit into a frame each."""
-    for at in range(0, len(items), _SLICE_ROWS):
-        yield items[at : at + _SLICE_ROWS]
+    for at in range(0, len(items), size):
+        yield items[at : at + size]
 
 
 def _tell_overload() -> None:
