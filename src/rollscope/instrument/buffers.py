@@ -128,8 +128,8 @@ class Buffers:
         return len(self.open), len(self.ending)
 
     def is_untouched(self, seen: tuple[int, int]) -> bool:
-        """Whether nothing waits, and as many spans live as were seen before."""
-        recorded = self.rows or self.hosted or self.facts or self.samples or self.payloads
+        """Whether nothing but metrics waits, and as many spans live as were seen before."""
+        recorded = self.rows or self.hosted or self.facts or self.payloads
         return not recorded and not self.started and self.count_living() == seen
 
     def is_busy(self) -> bool:

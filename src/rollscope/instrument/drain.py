@@ -133,6 +133,9 @@ class Drain:
                 return  # a forked child may never record, or be about to become another program
             self._put(self._batch(header=self._header), Importance.VITAL, {})
         if not stacks and end is None and self._has_nothing_new():
+            if self._buffers.samples or self._samples.is_waiting:
+                with guarded("packing metrics"):
+                    self._pack_metrics(is_all=is_flush)
             self._pack_heartbeat(None)
             return
         self._drain_hosted()
@@ -154,9 +157,8 @@ class Drain:
         self._pack_heartbeat(end)
 
     def _has_nothing_new(self) -> bool:
-        """Say whether all is as the last run has left it, as it is where all wait for an engine."""
+        """Say whether all but metrics is as it was left, as it is where all wait for an engine."""
         is_done = not self._is_unmarked and not self._entering
-        is_done = is_done and not self._samples.is_waiting
         return is_done and self._buffers.is_untouched(self._seen)
 
     def run_rows(self) -> None:

@@ -524,6 +524,8 @@ def test_where_nothing_has_changed_only_the_heart_beats(monkeypatch: pytest.Monk
     with monkeypatch.context() as patched:
         patched.setattr(bench.buffers, "opened_since", None)  # nobody looks through what is open
         assert bench.run() == []
+        bench.buffers.samples.extend((COUNT, "lag", 1, {}))
+        assert [record.name for record in metrics_in(bench.run())] == ["lag"]
         assert lists_in(bench.run(1.0)) != []
     bench.close(parked)
     bench.open("another")
