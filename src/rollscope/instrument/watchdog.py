@@ -42,7 +42,8 @@ class Watchdog:
 
         Tuples would do, but each makes the garbage collector look sooner at all of the host's.
         """
-        self._known: set[int] = set()
+        self._known: dict[int, None] = {}
+        """Ids; a set of twenty thousand takes three times as much."""
 
     def due(self) -> list[SpanStack]:
         """Give the stacks of the spans whose next one is due."""
@@ -53,13 +54,13 @@ class Watchdog:
         for span in self._buffers.opened_since(self._known.__contains__):
             start_ns = getattr(span, "start_ns", now)
             heapq.heappush(self._due, _entry(start_ns + self._after_ns, span.id))
-            self._known.add(span.id)
+            self._known[span.id] = None
         hanging = []
         while self._due and self._due[0] >> _ID_BITS <= now:
             span_id = heapq.heappop(self._due) & _ID_MASK
             open_span = self._buffers.open.get(span_id)
             if open_span is None:
-                self._known.discard(span_id)
+                self._known.pop(span_id, None)
             else:
                 hanging.append(open_span)
                 age_ns = max(now - open_span.start_ns, self._after_ns)
