@@ -9,18 +9,15 @@ costs three times as much (see docs/adr/0001).
 from __future__ import annotations
 
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rollscope.instrument.calls import CALL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rollscope.instrument.spans import Span
     from rollscope.model.batch import SpanColumns
-
-    Host = Callable[[list[Any]], SpanColumns | None]
-    """Gives the records of sessions ready to be written; makes rows of those it cannot give so."""
 
 __all__ = [
     "ATTRS",
@@ -36,6 +33,7 @@ __all__ = [
     "STATUS",
     "WHAT",
     "Buffers",
+    "Host",
     "take_all",
 ]
 
@@ -54,6 +52,15 @@ _EARLY_PAYLOADS: Final = 100
 """Few, since each may be as long as a conversation."""
 
 
+class Host(NamedTuple):
+    """What a runner does in the writer's time: the records of its sessions, ready to be written."""
+
+    record: Callable[[list[Any]], SpanColumns | None]
+    """Gives those of sessions that have ended; makes rows of those it cannot give so."""
+    announce: Callable[[list[Any]], tuple[SpanColumns | None, list[Any]]]
+    """Gives those of open sessions, and with them the sessions of which it gives none."""
+
+
 class Buffers:
     """Everything recorded and not yet taken by the writer."""
 
@@ -64,6 +71,8 @@ class Buffers:
         """Spans entered and not left, in order of entering."""
         self.started: list[Any] = []
         """Sessions that a runner has begun since the last look; most of them are over by then."""
+        self.open_all: Callable[[Sequence[Any]], None]
+        """Puts such sessions among the open ones."""
         self.ending: dict[Any, Any] = {}
         """Sessions that a runner has seen end and will record in a moment, with what it knows."""
         self.hosted: list[Any] = []
@@ -84,13 +93,12 @@ class Buffers:
 
     def open_started(self) -> None:
         """Put the sessions among the open ones that a runner has begun and not ended."""
-        for span in take_all(self.started):
-            if not span.is_over:
-                _ = span.id  # which is given to it now
+        if self.started:
+            self.open_all([span for span in take_all(self.started) if not span.is_over])
 
     def ending_ids(self) -> set[int]:
         """Give the ids of sessions that are about to be recorded, if they have any yet."""
-        return {span.id for span in list(self.ending) if span.describe is None}
+        return {span.id for span in list(self.ending) if span.trace_id is not None}
 
     def opened_since(self, is_known: Callable[[int], bool]) -> list[Span]:
         """Give the open spans that were entered after the last one that is known.
@@ -120,8 +128,8 @@ class Buffers:
         return len(self.open), len(self.ending)
 
     def is_untouched(self, seen: tuple[int, int]) -> bool:
-        """Whether nothing waits, and as many spans live as were seen before."""
-        recorded = self.rows or self.hosted or self.facts or self.samples or self.payloads
+        """Whether nothing but metrics waits, and as many spans live as were seen before."""
+        recorded = self.rows or self.hosted or self.facts or self.payloads
         return not recorded and not self.started and self.count_living() == seen
 
     def is_busy(self) -> bool:

@@ -13,6 +13,7 @@ from rollscope.errors import FrameError
 from rollscope.instrument.buffers import HOSTED, ROW, STATUS, WHAT, take_all
 from rollscope.instrument.encoder import encode_rows
 from rollscope.instrument.guard import guarded, tell_once
+from rollscope.instrument.hosted import HostedSession
 from rollscope.instrument.parcel import Held, Importance, Parcel, count_held, importance_of
 from rollscope.instrument.redaction import Redaction, RedactionFailed
 from rollscope.instrument.samples import Samples
@@ -100,7 +101,8 @@ class Drain:
         self._header = header
         self._number = 0
         self._payload_frames = 0
-        self._announced: set[int] = set()
+        self._announced: dict[int, None] = {}
+        """Ids; a set of twenty thousand takes three times as much."""
         self._entering: list[Span] = []
         """Spans that were being entered at the last look."""
         self._seen = (0, 0)
@@ -131,6 +133,9 @@ class Drain:
                 return  # a forked child may never record, or be about to become another program
             self._put(self._batch(header=self._header), Importance.VITAL, {})
         if not stacks and end is None and self._has_nothing_new():
+            if self._buffers.samples or self._samples.is_waiting:
+                with guarded("packing metrics"):
+                    self._pack_metrics(is_all=is_flush)
             self._pack_heartbeat(None)
             return
         self._drain_hosted()
@@ -152,9 +157,8 @@ class Drain:
         self._pack_heartbeat(end)
 
     def _has_nothing_new(self) -> bool:
-        """Say whether all is as the last run has left it, as it is where all wait for an engine."""
+        """Say whether all but metrics is as it was left, as it is where all wait for an engine."""
         is_done = not self._is_unmarked and not self._entering
-        is_done = is_done and not self._samples.is_waiting
         return is_done and self._buffers.is_untouched(self._seen)
 
     def run_rows(self) -> None:
@@ -189,16 +193,18 @@ class Drain:
 
     def _pack_hosted(self, piece: list[Any], host: Host) -> None:
         try:
-            columns = host(piece)
+            columns = host.record(piece)
         except Exception:
             self._outbox.count_drop({"session": len(piece) // HOSTED}, "not_encodable")
             with guarded("recording sessions"):
                 raise
             return
         if columns is not None:
-            held = (columns.what, columns.status)
-            self._is_unmarked = True
-            self._put(self._batch(spans=columns), Importance.OWNER, held)
+            self._put_sessions(columns)
+
+    def _put_sessions(self, columns: SpanColumns) -> None:
+        self._is_unmarked = True
+        self._put(self._batch(spans=columns), Importance.OWNER, (columns.what, columns.status))
 
     def _drain_rows(self) -> list[Any]:
         """Pack what has been recorded, but for the last rows, which are given back."""
@@ -246,12 +252,12 @@ class Drain:
         self._seen = self._buffers.count_living()
         entering, self._entering = self._entering, []
         fresh = self._buffers.opened_since(self._announced.__contains__)
-        for span in {span.id: span for span in entering + fresh}.values():
+        for span in {span.id: span for span in entering + self._announce_hosted(fresh)}.values():
             if span.id not in self._buffers.open:
                 continue
             if row := _start_row(span):
                 rows += row
-                self._announced.add(span.id)
+                self._announced[span.id] = None
                 if len(rows) % (_ANNOUNCE_AT_ONCE * ROW) == 0:
                     time.sleep(_STEP_ASIDE_S)
             else:
@@ -260,12 +266,35 @@ class Drain:
             self._announced = self._still_open()
         return rows
 
-    def _still_open(self) -> set[int]:
+    def _announce_hosted(self, fresh: list[Span]) -> list[Span]:
+        """Announce the sessions of runners among the spans, many at a time; give the others."""
+        host = self._buffers.host
+        hosted = [span for span in fresh if isinstance(span, HostedSession)]
+        if host is None or not hosted:
+            return fresh
+        others = [span for span in fresh if not isinstance(span, HostedSession)]
+        for piece in _pieces(hosted, _CALM_SLICE_ROWS):
+            living: list[Span] = [span for span in piece if not span.is_over]
+            columns, left = None, living
+            with guarded("announcing sessions"):
+                columns, left = host.announce(living)
+            others += left
+            if columns is not None:
+                self._put_sessions(columns)
+                announced = set(living).difference(left)
+                self._announced |= dict.fromkeys(span.id for span in announced)
+                time.sleep(_STEP_ASIDE_S)
+        return others
+
+    def _still_open(self) -> dict[int, None]:
         """Give the announced spans that have not ended.
 
         A span whose end is lost is not among them, and so is found out by who reads the list.
         """
-        return self._announced & (self._buffers.open.keys() | self._buffers.ending_ids())
+        living = [one for one in self._announced if one in self._buffers.open]
+        # After those: what ends is among these before it leaves the open ones.
+        ending = self._buffers.ending_ids() & self._announced.keys()
+        return dict.fromkeys([*living, *ending])
 
     def _pack_marked(self, ends: list[Any], starts: list[Any]) -> None:
         """Pack the last rows and the announcements, and with them the mark of a full drain."""
@@ -463,10 +492,10 @@ def _slices(rows: list[Any], row: int = ROW) -> Iterator[list[Any]]:
         yield rows[at : at + size]
 
 
-def _pieces(items: list[T]) -> Iterator[list[T]]:
+def _pieces(items: list[T], size: int = _SLICE_ROWS) -> Iterator[list[T]]:
     """Cut a list into pieces that fit into a frame each."""
-    for at in range(0, len(items), _SLICE_ROWS):
-        yield items[at : at + _SLICE_ROWS]
+    for at in range(0, len(items), size):
+        yield items[at : at + size]
 
 
 def _tell_overload() -> None:

@@ -1,9 +1,9 @@
 """Sessions that a runner keeps for the code it runs, made of what is known only when it is asked.
 
-Most tasks end before anybody looks: no phase is opened in them, and no drain finds them open. So
-what a session is made of (its ids, its scope, its attributes) waits until somebody reads one of
-them. Until then a session is a few pointers. One that ends unread is recorded as it is: the writer
-*claims* it, which gives it its ids and nothing else.
+Most tasks begin and end and no phase is opened in them. So what a session is made of (its ids, its
+scope, its attributes) waits until somebody reads one of them. Until then a session is a few
+pointers. One that is unread when the writer finds it open, or over, is recorded as it is: the
+writer *claims* it, which gives it its ids and nothing else.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class HostedSession(Session):
     settings: Any
     version: int | None
     describe: Describe | None
-    """Says what it is made of; None once that was asked, and it has an id."""
+    """Says what it is made of; None once that was asked."""
     outer: Scope
     """Of the span that its task was submitted in, whose id is `outer_id`."""
     outer_id: int
     trace_id: bytes | None
-    """Of one that was claimed."""
+    """None until it has an id."""
     is_over: bool
     """Set by the runner when it ends."""
 
@@ -148,6 +148,16 @@ def bind_hosted(
         note_start(span)
         return span
 
+    def open_all(spans: Sequence[HostedSession]) -> None:
+        """Put sessions among the open ones that a runner has begun and not ended."""
+        for span, describe in zip(spans, claim(spans), strict=True):
+            if describe is None:
+                complete(span, None)
+                continue
+            open_spans[span.id] = span
+            if span.is_over:  # since a moment ago; see `complete`
+                open_spans.pop(span.id, None)
+
     def complete(span: HostedSession, before: Span | None) -> None:
         """Fill the slots of a session, in whichever thread that is."""
         with completing:
@@ -166,9 +176,9 @@ def bind_hosted(
             span.id = span_id
             if not span.is_over:
                 open_spans[span_id] = span
-            # In this order: who ends it says so first and looks at `describe` then. So one of the
+            # In this order: who ends it says so first and looks at `trace_id` then. So one of the
             # two sees the other, and what is over does not stay among the open ones.
-            span.describe = None
+            span.trace_id, span.describe = span.scope.trace_id, None
             if claimed is None:  # else the writer may be reading it
                 span.label = None
             if span.is_over:
@@ -200,7 +210,8 @@ def bind_hosted(
         claimed: list[Describe | None] = []
         add = claimed.append
         outer, is_of_task = None, False
-        trace_ids = [new_trace() for _ in spans]  # before the lock: it may ask the system
+        # Before the lock: it may ask the system.
+        trace_ids = [span.trace_id or new_trace() for span in spans]
         with completing:
             for span, trace_id in zip(spans, trace_ids, strict=True):
                 describe = span.describe
@@ -210,8 +221,9 @@ def bind_hosted(
                 if describe is None or is_of_task:
                     add(None)
                     continue
-                span.trace_id = trace_id
-                span.id = new_id()
+                if span.trace_id is None:
+                    span.id = new_id()
+                    span.trace_id = trace_id
                 add(describe)
         return claimed
 
@@ -233,6 +245,7 @@ def bind_hosted(
             )
         )
 
+    buffers.open_all = open_all
     return HostedTypes(begin, record, claim, renew)
 
 

@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Kernel", "Launcher"]
 
-_AT_ONCE: Final = 256
-"""Tasks started before the loop gets a turn."""
+_AT_ONCE: Final = 64
+"""Tasks started before the loop gets a turn: about as many as the processor's cache holds, and few
+enough that the objects they are made of do not call the garbage collector."""
 _options_of: Final = attrgetter("options")
 
 

@@ -6,7 +6,7 @@ from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from rollscope.instrument.buffers import HOSTED
-from rollscope.runner.sessioncolumns import encode_alike
+from rollscope.runner.sessioncolumns import encode_alike, encode_begun
 from rollscope.runner.sessionfacts import VERDICTS, EndFacts, span_status_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rollscope.runner.sessionfacts import EndColumns
     from rollscope.runner.task import Task
 
-__all__ = ["record_attempt", "record_sessions"]
+__all__ = ["announce_sessions", "record_attempt", "record_sessions"]
 
 _ERROR_CHARS: Final = 300
 
@@ -33,6 +33,21 @@ def record_attempt(types: SpanTypes, task: Task) -> None:
     fields["outcome"], fields["reason"] = VERDICTS[task.status], task.reason.value
     end_ns = task.finished_ns or span.start_ns
     types.hosted.record(span, end_ns, span_status_of(task.status))
+
+
+def announce_sessions(
+    spans: list[HostedSession],
+) -> tuple[SpanColumns | None, list[HostedSession]]:
+    """Record that sessions are open.
+
+    Most are as they were begun: their records are given, ready to be written, and with them those
+    sessions that have more to say.
+    """
+    starts = [None if span.settings.is_special else span.describe for span in spans]
+    columns = encode_begun(list(compress(spans, starts)), list(filter(None, starts)))
+    if columns is None:
+        return None, spans
+    return columns, [span for span, start in zip(spans, starts, strict=True) if start is None]
 
 
 def record_sessions(types: SpanTypes, hosted: list[Any]) -> SpanColumns | None:

@@ -12,7 +12,8 @@ import msgspec
 from rollscope.instrument.bulk import are_plain_numbers, are_plain_texts
 from rollscope.instrument.encoder import SHORT, encode_fields
 from rollscope.model.batch import SpanColumns, index_column, number_column
-from rollscope.model.kinds import KIND_CODES, Kind
+from rollscope.model.kinds import KIND_CODES, STATUS_CODES, Kind
+from rollscope.model.kinds import Status as SpanStatus
 from rollscope.runner.sessionfacts import VERDICTS, span_status_of
 
 if TYPE_CHECKING:
@@ -23,21 +24,76 @@ if TYPE_CHECKING:
     from rollscope.runner.sessionfacts import EndColumns
     from rollscope.runner.task import TaskOptions
 
-__all__ = ["encode_alike"]
+__all__ = ["encode_alike", "encode_begun"]
 
 _SESSION: Final = KIND_CODES[Kind.SESSION]
+_OPEN: Final = STATUS_CODES[SpanStatus.OPEN]
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class _Attrs(msgspec.Struct, gc=False):
-    """The attributes of a session: a struct is made and encoded in half the time of a map."""
+class _Scope(msgspec.Struct, array_like=True, gc=False):
+    """The scope of a session as a frame keeps it, a `ScopeRow`.
+
+    No tuple: a thousand of those at once call the garbage collector, which then looks at all that
+    was begun since it last came.
+    """
+
+    trace_id: bytes
+    step: int | None
+    task_key: str | None
+    group: str | None
+    session_id: int | None
+    sample: int | None
+
+
+class _FirstAttrs(msgspec.Struct, gc=False):
+    """The attributes of an open session: a struct is made and encoded in half the time of a map."""
 
     replica: str
+
+
+class _Attrs(_FirstAttrs, gc=False):
+    """The attributes of a session that has ended."""
+
     queue_wait_s: float
     runner_wait_s: float
     execution_s: float
     post_wait_s: float
     total_s: float
+
+
+def encode_begun(spans: Sequence[HostedSession], starts: Sequence[Any]) -> SpanColumns | None:
+    """Write that sessions are open; None if there are none, or what their runner was given is odd.
+
+    Args:
+        spans: Sessions that were claimed.
+        starts: The `StartFacts` of each.
+    """
+    if not spans:
+        return None
+    scopes = _scopes_of(spans, starts)
+    versions = [span.version for span in spans]
+    if not _are_plain(scopes, versions):
+        return None
+    count = len(spans)
+    return SpanColumns(
+        what=bytes([_SESSION]) * count,
+        status=bytes([_OPEN]) * count,
+        name=bytes(count),
+        scope=index_column(list(range(count)), count),
+        span_id=number_column([scope.session_id for scope in scopes]),
+        parent_id=bytes(8 * count),
+        start_ns=number_column([span.start_ns for span in spans]),
+        end_ns=bytes(8 * count),
+        names=["session"],
+        scopes=scopes,
+        attrs=msgspec.Raw(_encode([_FirstAttrs(start.replica) for start in starts])),
+        fields={
+            row: _encode_version(version)
+            for row, version in enumerate(versions)
+            if version is not None
+        },
+    )
 
 
 def encode_alike(starts: Sequence[Any], ended: EndColumns) -> SpanColumns | None:
@@ -49,20 +105,18 @@ def encode_alike(starts: Sequence[Any], ended: EndColumns) -> SpanColumns | None
     """
     spans: list[HostedSession] = ended.span
     scopes = _scopes_of(spans, starts)
-    _, steps, keys, groups, ids, samples = zip(*scopes, strict=True)
     versions = [span.version for span in spans]
-    whole = [*samples, *steps, *versions, *ended.version_end]
-    if not are_plain_texts(keys + groups, SHORT) or not are_plain_numbers(whole):
+    if not _are_plain(scopes, versions + ended.version_end):
         return None
-    parents, replicas = _places_of(spans, starts, keys)
+    parents, replicas = _places_of(spans, starts, scopes)
     statuses, fields = _verdicts_of(ended, versions)
-    count = len(ids)
+    count = len(spans)
     return SpanColumns(
         what=bytes([_SESSION]) * count,
         status=statuses,
         name=bytes(count),
         scope=index_column(list(range(count)), count),
-        span_id=number_column(ids),
+        span_id=number_column([scope.session_id for scope in scopes]),
         parent_id=number_column(parents),
         start_ns=number_column([span.start_ns for span in spans]),
         end_ns=number_column(ended.finished_ns),
@@ -80,7 +134,7 @@ def _scopes_of(spans: Sequence[HostedSession], starts: Sequence[Any]) -> list[An
     scopes: list[Any] = []
     for span, start in zip(spans, starts, strict=True):
         if start is None:
-            scopes.append(span.scope.as_row())
+            scopes.append(_Scope(*span.scope.as_row()))
             continue
         if span.settings is not options:
             options = span.settings
@@ -90,24 +144,32 @@ def _scopes_of(spans: Sequence[HostedSession], starts: Sequence[Any]) -> list[An
             label = span.label
             prefix = f"{getattr(label, '__name__', 'task')}/"
         name = key or f"{prefix}{span.number}"
-        scopes.append((span.trace_id, span.outer.step, name, group, span.id, sample))
+        trace_id = span.trace_id or b""  # which it has
+        scopes.append(_Scope(trace_id, span.outer.step, name, group, span.id, sample))
     return scopes
 
 
+def _are_plain(scopes: list[Any], versions: list[Any]) -> bool:
+    """Say whether all is as it should be, and need not be cleaned one by one."""
+    texts = [scope.task_key for scope in scopes] + [scope.group for scope in scopes]
+    numbers = [scope.step for scope in scopes] + [scope.sample for scope in scopes]
+    return are_plain_texts(texts, SHORT) and are_plain_numbers(numbers + versions)
+
+
 def _places_of(
-    spans: Sequence[HostedSession], starts: Sequence[Any], keys: Sequence[Any]
+    spans: Sequence[HostedSession], starts: Sequence[Any], scopes: Sequence[Any]
 ) -> tuple[list[int], list[str]]:
     """Give the span around each, and the runner that it ran in."""
     parents: list[int] = []
     replicas: list[str] = []
-    for span, start, key in zip(spans, starts, keys, strict=True):
+    for span, start, scope in zip(spans, starts, scopes, strict=True):
         if start is None:
             parents.append(span.parent_id)
             replicas.append(span.attrs["replica"])
         else:
             parents.append(0)
             replicas.append(start.replica)
-            span.label = key  # who reads the session later finds it by the same name
+            span.label = scope.task_key  # who reads the session later finds it by the same name
     return parents, replicas
 
 
@@ -134,6 +196,11 @@ def _verdicts_of(ended: EndColumns, versions: list[int | None]) -> tuple[bytes, 
         )
     codes = bytes(map(span_status_of, given[0]))
     return codes, dict(enumerate(map(_encode_fields, *given)))
+
+
+@lru_cache(maxsize=256)
+def _encode_version(version: int) -> Any:  # noqa: ANN401  (a `Raw` in the place of a map)
+    return encode_fields({"version_start": version})
 
 
 @lru_cache(maxsize=256)

@@ -14,8 +14,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from rollscope.instrument import default
+from rollscope.instrument.buffers import Host
 from rollscope.runner.lane import Lane
-from rollscope.runner.recording import record_attempt, record_sessions
+from rollscope.runner.recording import announce_sessions, record_attempt, record_sessions
 from rollscope.runner.sessionfacts import StartFacts, facts_of
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class Trace:
             self._ending = {} if recorder is None else recorder.buffers.ending
             self._hosted = [] if recorder is None else recorder.buffers.hosted
             if recorder is not None:
-                recorder.buffers.host = partial(record_sessions, recorder.types)
+                record = partial(record_sessions, recorder.types)
+                recorder.buffers.host = Host(record, announce_sessions)
             self.is_on = recorder is not None
             self._lane.record_with(self._types, self._tracer or default._tracer)
 
@@ -125,7 +127,7 @@ class Trace:
             if span is not None:
                 ending[span] = outcome
                 span.is_over = True
-                if span.describe is None:  # it has an id, and so may be among the open ones
+                if span.trace_id is not None:  # it has an id, and so may be among the open ones
                     no_longer_open(span.id, None)
 
     def _record_unfetched(self) -> None:

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from contextvars import ContextVar
-from typing import Any
+from contextvars import ContextVar, copy_context
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rollscope.config import Settings
 from rollscope.instrument.binding import bind_span_types
-from rollscope.instrument.buffers import HOSTED, Buffers
+from rollscope.instrument.buffers import HOSTED, Buffers, Host
 from rollscope.instrument.calls import COUNT, GAUGE
 from rollscope.instrument.clock import WallLine
 from rollscope.instrument.drain import Drain
@@ -35,6 +35,9 @@ from rollscope.model.records import (
 )
 from rollscope.testing import FakeClock, SequentialIds
 from tests.builders import PROCESS, make_batch, make_header, make_row, records_of
+
+if TYPE_CHECKING:
+    from rollscope.instrument.hosted import HostedSession
 
 
 class CollectingOutbox(Outbox):
@@ -420,6 +423,10 @@ def leave(bench: Bench, count: int) -> None:
         bench.buffers.hosted.extend((number,) * HOSTED)
 
 
+def announce_none(spans: list[Any]) -> tuple[None, list[Any]]:
+    return None, spans
+
+
 def encode_numbered(hosted: list[Any]) -> SpanColumns:
     rows = [make_row(number, kind=Kind.SESSION) for number in hosted[::HOSTED]]
     return encode_rows([entry for row in rows for entry in row], 4096)
@@ -427,7 +434,7 @@ def encode_numbered(hosted: list[Any]) -> SpanColumns:
 
 def test_sessions_that_a_runner_gives_are_written_in_slices_and_in_order() -> None:
     bench = Bench()
-    bench.buffers.host = encode_numbered
+    bench.buffers.host = Host(encode_numbered, announce_none)
     leave(bench, 2500)
     found = [record for record in bench.run() if isinstance(record, SpanRecord)]
     assert [int(record.span_id, 16) for record in found] == list(range(1, 2501))
@@ -444,11 +451,54 @@ def test_sessions_that_cannot_be_given_are_counted_and_the_others_come_through(
 
     monkeypatch.delenv("ROLLSCOPE_RAISE")
     bench = Bench()
-    bench.buffers.host = fail
+    bench.buffers.host = Host(fail, announce_none)
     leave(bench, 3)
     bench.close(bench.open("fine"))
     assert spans_in(bench.run()) == [("fine", Status.OK)]
     assert bench.outbox.dropped() == {"session.not_encodable": 3}
+    assert len(caplog.messages) == 1
+
+
+def begin_hosted(bench: Bench, count: int) -> list[HostedSession]:
+    def describe(span: HostedSession) -> Any:
+        return f"item/{span.number}", 0, None, {}, 1
+
+    def begin(number: int) -> HostedSession:
+        return bench.types.hosted.begin("fn", number, None, None, 5, describe, None)
+
+    return [copy_context().run(begin, number) for number in range(count)]
+
+
+def announce_even(spans: list[Any]) -> tuple[SpanColumns, list[Any]]:
+    even = [span for span in spans if span.number % 2 == 0]
+    rows = [make_row(span.id, "many", status=Status.OPEN) for span in even]
+    columns = encode_rows([entry for row in rows for entry in row], 4096)
+    return columns, [span for span in spans if span.number % 2]
+
+
+def test_open_sessions_of_a_runner_are_announced_together_or_one_by_one_and_once() -> None:
+    bench = Bench()
+    bench.buffers.host = Host(encode_numbered, announce_even)
+    sessions = begin_hosted(bench, 5)
+    sessions[4].is_over = True
+    found = spans_in(bench.run())
+    assert sorted(found) == [("many", Status.OPEN)] * 2 + [("session", Status.OPEN)] * 2
+    assert bench.batches()[-1].drained
+    bench.open("later")
+    assert spans_in(bench.run()) == [("later", Status.OPEN)]
+
+
+def test_open_sessions_that_cannot_be_announced_together_are_announced_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(spans: list[Any]) -> tuple[None, list[Any]]:
+        raise ValueError("odd")
+
+    monkeypatch.delenv("ROLLSCOPE_RAISE")
+    bench = Bench()
+    bench.buffers.host = Host(encode_numbered, fail)
+    begin_hosted(bench, 2)
+    assert spans_in(bench.run()) == [("session", Status.OPEN)] * 2
     assert len(caplog.messages) == 1
 
 
@@ -459,7 +509,7 @@ def test_sessions_that_come_too_fast_are_given_up_from_the_oldest_on(
 
     monkeypatch.setattr(module, "_LEAST_ROWS", 10)
     bench = Bench()
-    bench.buffers.host = encode_numbered
+    bench.buffers.host = Host(encode_numbered, announce_none)
     monkeypatch.setattr(bench.outbox, "room_bytes", lambda: 0)
     leave(bench, 25)
     found = [record for record in bench.run() if isinstance(record, SpanRecord)]
@@ -474,6 +524,8 @@ def test_where_nothing_has_changed_only_the_heart_beats(monkeypatch: pytest.Monk
     with monkeypatch.context() as patched:
         patched.setattr(bench.buffers, "opened_since", None)  # nobody looks through what is open
         assert bench.run() == []
+        bench.buffers.samples.extend((COUNT, "lag", 1, {}))
+        assert [record.name for record in metrics_in(bench.run())] == ["lag"]
         assert lists_in(bench.run(1.0)) != []
     bench.close(parked)
     bench.open("another")

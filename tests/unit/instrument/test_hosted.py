@@ -71,14 +71,27 @@ def test_what_lives_until_the_next_look_is_open_then(bench: Bench) -> None:
     living, over = copy_context().run(bench.begin, 1), copy_context().run(bench.begin, 2)
     over.is_over = True
     assert bench.buffers.opened_since(lambda _: False) == [living]
-    assert bench.asked == [1]
     assert bench.buffers.opened_since(lambda _: False) == [living]
+    assert bench.buffers.open == {living.id: living}
+    assert bench.asked == []
+
+
+def test_a_session_that_was_found_open_keeps_its_ids_whatever_is_asked_of_it(bench: Bench) -> None:
+    span = copy_context().run(bench.begin)
+    bench.buffers.open_started()
+    found = span.ref
+    assert bench.claim(span) == [True]
+    assert span.attrs == {"replica": "r"}
+    assert SpanRef(span.scope.trace_id, span.id) == found == span.ref
+    assert bench.buffers.open == {span.id: span}
 
 
 def test_a_session_that_is_over_is_never_open(bench: Bench) -> None:
     span = copy_context().run(bench.begin)
     span.is_over = True
-    assert span.id
+    bench.buffers.open_all([span])
+    assert bench.buffers.open == {}
+    assert span.attrs
     assert bench.buffers.open == {}
 
 
@@ -114,6 +127,16 @@ def test_a_session_of_a_task_is_not_claimed(bench: Bench) -> None:
     session = copy_context().run(run)
     assert bench.claim(session) == [False]
     assert session.scope.task_key == "around"
+
+
+def test_a_session_of_a_task_is_open_at_the_next_look(bench: Bench) -> None:
+    def run() -> HostedSession:
+        with bench.types.new_task("around", "g", None, {}):
+            return bench.begin()
+
+    session = copy_context().run(run)
+    assert bench.buffers.opened_since(lambda _: False) == [session]
+    assert bench.asked == [1]
 
 
 def test_another_attempt_goes_on_with_the_trace_of_the_last(bench: Bench) -> None:

@@ -15,7 +15,7 @@ from rollscope.model.batch import read_number_column
 from rollscope.model.refs import span_hex
 from rollscope.runner import Runner
 from rollscope.runner.outcome import Outcome, Reason, Status
-from rollscope.runner.recording import record_sessions
+from rollscope.runner.recording import announce_sessions, record_sessions
 from rollscope.runner.sessionfacts import StartFacts, facts_of
 from rollscope.runner.task import TaskOptions
 from rollscope.testing import FakeClock, SequentialIds, capture
@@ -63,6 +63,12 @@ class Bench:
         span.is_over = True
         return span
 
+    def find_open(self, number: int, **options: Any) -> HostedSession:
+        span = self.begin(number, **options)
+        span.is_over = False
+        self.buffers.open_started()
+        return span
+
     def record(self, *outcomes: Outcome) -> SpanColumns | None:
         return record_sessions(
             self.types, [entry for outcome in outcomes for entry in facts_of(outcome)]
@@ -102,6 +108,10 @@ def outcome_of(span: HostedSession, **changes: Any) -> Outcome:
         "delivered_ns": 10_000_000_000,
     }
     return Outcome(**{**known, **changes})
+
+
+def as_read(written: Any) -> Any:
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(written), strict=False)
 
 
 def sessions(run: Capture) -> dict[str, SpanRecord]:
@@ -170,11 +180,50 @@ def test_a_session_that_was_only_looked_at_is_written_like_the_others(bench: Ben
     scope = seen.scope.as_row()
     columns = bench.record(outcome_of(seen), outcome_of(unseen))
     assert columns is not None
-    assert columns.scopes[0] == scope
+    assert as_read(columns.scopes)[0] == list(scope)
     assert list(read_number_column(columns.span_id)) == [seen.id, unseen.id]
     assert list(read_number_column(columns.parent_id)) == [0, 0]
     assert msgspec.msgpack.decode(columns.attrs) == [WAITS, WAITS]
     assert columns.fields[0] == columns.fields[1]
+    assert bench.rows() == []
+
+
+def test_open_sessions_are_announced_as_they_would_be_one_by_one(bench: Bench) -> None:
+    first, second = bench.find_open(1, group="g", sample=2), bench.find_open(2, key="item")
+    columns, left = announce_sessions([first, second])
+    assert columns is not None
+    assert left == []
+    assert list(read_number_column(columns.span_id)) == [first.id, second.id]
+    assert list(read_number_column(columns.start_ns)) == [1000, 1000]
+    assert list(read_number_column(columns.end_ns)) == [0, 0]
+    assert msgspec.msgpack.decode(columns.attrs) == [first.attrs, second.attrs]
+    scopes = [list(span.scope.as_row()) for span in (first, second)]
+    assert as_read(columns.scopes) == scopes
+    assert as_read(columns.fields)[0] == first.fields == {"version_start": 3}
+
+
+@pytest.mark.parametrize("options", [{"tags": {"set": "aime"}}, {"key": "ключ"}, {"sample": 2**70}])
+def test_an_uncommon_open_session_is_left_to_be_announced_alone(
+    bench: Bench, options: dict[str, Any]
+) -> None:
+    odd = bench.find_open(1, **options)
+    assert announce_sessions([odd]) == (None, [odd])
+
+
+def test_an_open_session_that_was_read_is_left_to_be_announced_alone(bench: Bench) -> None:
+    read, unread = bench.find_open(1), bench.find_open(2)
+    read.attrs["mine"] = 5
+    columns, left = announce_sessions([read, unread])
+    assert columns is not None
+    assert (list(read_number_column(columns.span_id)), left) == ([unread.id], [read])
+
+
+def test_a_session_that_was_announced_ends_in_columns_too(bench: Bench) -> None:
+    span = bench.find_open(1)
+    span.is_over = True
+    columns = bench.record(outcome_of(span))
+    assert columns is not None
+    assert list(read_number_column(columns.span_id)) == [span.id]
     assert bench.rows() == []
 
 
