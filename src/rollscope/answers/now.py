@@ -77,7 +77,10 @@ class InFlightSeries(msgspec.Struct, kw_only=True):
 
 
 class Now(msgspec.Struct, kw_only=True):
-    """The run as of this moment. Each spark has 60 values, one for every 15 s, the latest last."""
+    """The run as of this moment.
+
+    Each spark has 60 values, one for every 15 s, the latest last; closer while the run is young.
+    """
 
     now_ns: int
     """Now; the end of a run that is over."""

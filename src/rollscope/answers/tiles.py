@@ -1,6 +1,7 @@
 """The few large numbers that say whether a run is healthy, each with its last fifteen minutes.
 
-Each spark has 60 values, one for every 15 s, the latest last.
+Each spark has 60 values, one for every 15 s, the latest last; they are closer while a run is so
+young that it would fill a corner only.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,8 @@ __all__ = [
 _SECOND: Final = 1_000_000_000
 WINDOW_NS: Final = 900 * _SECOND
 _SPARK_TICKS: Final = 60
-_SPARK_S: Final = 15
+_SPARK_S: Final = (0.1, 0.2, 0.5, 1, 2, 5, 15)
+"""How far apart the values of a spark may be."""
 _ENDED_S: Final = 300
 _TOKENS_S: Final = 60
 _ERRORS_S: Final = 300
@@ -102,31 +104,33 @@ class ErrorTile(msgspec.Struct, kw_only=True):
 
 
 def spark_grid(moment: Moment) -> Grid:
-    """Give the moments that sparks show."""
-    return Grid(moment.now_ns, _SPARK_S * _SECOND, _SPARK_TICKS)
+    """Give the moments that sparks show: fifteen minutes, or all of a run that is younger."""
+    steps = (round(apart_s * _SECOND) for apart_s in _SPARK_S)
+    fitting = (step_ns for step_ns in steps if moment.age_ns <= _SPARK_TICKS * step_ns)
+    return Grid(moment.now_ns, next(fitting, WINDOW_NS // _SPARK_TICKS), _SPARK_TICKS)
 
 
 def ended_tile(recent: Recent, moment: Moment) -> RateTile:
     """Tell how many sessions end per minute."""
-    spark = recent.ended(spark_grid(moment))
+    grid = spark_grid(moment)
     (ended,) = recent.ended(Grid(moment.now_ns, _ENDED_S * _SECOND, 1)).tolist()
     seconds = _covered_s(moment, _ENDED_S)
     return RateTile(
         rate=ended / seconds * 60,
         window_ns=_ENDED_S * _SECOND,
-        spark=(spark * (60 / _SPARK_S)).tolist(),
+        spark=(recent.ended(grid) * (60 * _SECOND / grid.step_ns)).tolist(),
     )
 
 
 def token_tile(recent: Recent, moment: Moment) -> RateTile:
     """Tell how many output tokens come per second; a phase tells of its tokens when it ends."""
-    spark = recent.tokens(spark_grid(moment))
+    grid = spark_grid(moment)
     (tokens,) = recent.tokens(Grid(moment.now_ns, _TOKENS_S * _SECOND, 1)).tolist()
     seconds = _covered_s(moment, _TOKENS_S)
     return RateTile(
         rate=tokens / seconds,
         window_ns=_TOKENS_S * _SECOND,
-        spark=np.round(spark / _SPARK_S, 1).tolist(),
+        spark=np.round(recent.tokens(grid) * (_SECOND / grid.step_ns), 1).tolist(),
     )
 
 

@@ -721,7 +721,7 @@ export interface Metrics {
   metrics: MetricLine[];
 }
 
-/** The run as of this moment. Each spark has 60 values, one for every 15 s, the latest last. */
+/** The run as of this moment. */
 export interface Now {
   /** Now; the end of a run that is over. */
   now_ns: number;
