@@ -4,9 +4,10 @@ BIN := $(VENV)/bin
 CODE := $(wildcard src tests benchmarks dashboards docs/conf.py docs/generators examples scripts/join-news scripts/take-pictures scripts/take-screenshots scripts/write-dashboards scripts/write-docs scripts/write-types)
 # node and npm of the environment, where the system has none.
 NPM := cd web && PATH="$(CURDIR)/$(BIN):$$PATH" npm
-# Test files are shared out in the order of their folders, so that the many short ones come last.
 WORKERS := 2
-PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
+# Test files are shared out in the order of their folders, so that the many short ones come last.
+# One worker more than cores: half of the time that tests take they wait for other processes.
+PYTEST := $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 # One install at a time, also under -j; the checks come after them and share nothing.
