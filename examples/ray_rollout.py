@@ -56,4 +56,4 @@ with RayRunner(actors=2, per_actor=8, resources={"CPU": 0.5}) as runner:
             with rs.span("weights.sync", category="comm"):  # a trainer would train first
                 ray.get(engine.load.remote(0.3 * (step + 1)))
             runner.set_version(step + 1)
-ray.shutdown()
+rs.shutdown()  # before Ray ends, and the hub with it

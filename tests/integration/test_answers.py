@@ -437,7 +437,7 @@ def test_every_answer_is_that_of_a_naive_reading(name: str, tmp_path: Path) -> N
         check(store, tmp_path / "run")
 
 
-@pytest.mark.parametrize("name", ["overlapping", "retried", "running", "hanging"])
+@pytest.mark.parametrize("name", ["overlapping", "running"])
 def test_every_answer_is_the_same_about_a_run_that_was_sealed_while_it_grew(
     name: str, tmp_path: Path
 ) -> None:

@@ -141,6 +141,7 @@ def test_readers_killed_while_they_seal_leave_every_row_exactly_once(
         while time.monotonic() < deadline:
             if number % 3 == 0 and len(list(run.glob("segments/manifest-*.json"))) > known:
                 break
+            time.sleep(0.001)
         program.kill()
         program.wait()
         names = {path.name for path in run.glob("segments/*")}
@@ -155,15 +156,14 @@ def test_readers_killed_while_they_seal_leave_every_row_exactly_once(
     assert total == _unsealed_answer(lab, run, now_ns)[2]
 
 
-@pytest.mark.parametrize("readers", [2, 3])
 def test_readers_that_seal_a_growing_run_at_once_lose_and_double_nothing(
-    lab: Lab, generated: tuple[Path, RunTruth], tmp_path: Path, readers: int
+    lab: Lab, generated: tuple[Path, RunTruth], tmp_path: Path
 ) -> None:
     source, truth = generated
     run, done = tmp_path / "run", tmp_path / "done"
     (run / "log").mkdir(parents=True)
     now_ns = truth.end_ns + 100 * SECOND
-    programs = [lab.start(_FOLLOW, run, 4_000, now_ns, done) for _ in range(readers)]
+    programs = [lab.start(_FOLLOW, run, 4_000, now_ns, done) for _ in range(3)]
     _grow(source, run)
     done.touch()
     for program in programs:
@@ -180,7 +180,7 @@ def test_readers_that_seal_a_growing_run_at_once_lose_and_double_nothing(
         assert total == alone[2]
         assert 0 < sealed <= rows  # how much differs: each may be sealing more right now
     manifests = list(run.glob("segments/manifest-*.json"))
-    assert len(manifests) > readers
+    assert len(manifests) > len(programs)
 
 
 def _grow(source: Path, run: Path) -> None:

@@ -47,7 +47,7 @@ def test_every_frame_is_kept_exactly_once(
         assert (follower.damaged_bytes, follower.waiting_bytes) == (0, 0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 400), st.integers(0, 60))
 def test_bytes_that_are_no_frames_are_refused_and_nothing_else(
     noise: bytes, at: int, length: int

@@ -14,7 +14,7 @@ from rollscope.otlp.forms import OtlpError
 from tests.unit.otlp.desk import NOW_NS, Desk, pairs, span, trace_request
 
 BOUNDED = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+    max_examples=75, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
 )
 
 PARTS = st.sampled_from(

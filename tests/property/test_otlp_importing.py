@@ -74,7 +74,7 @@ def digest(form: SpanForm) -> int:
 
 
 @given(forests(), st.randoms(use_true_random=False))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_where_spans_belong_does_not_hang_on_their_order(
     spans: list[SpanForm], random: Any
 ) -> None:
@@ -84,7 +84,7 @@ def test_where_spans_belong_does_not_hang_on_their_order(
 
 
 @given(forests())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_one_span_of_each_id_is_kept_and_its_session_is_known(spans: list[SpanForm]) -> None:
     sketches = Sketches()
     for form in spans:

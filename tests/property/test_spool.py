@@ -56,7 +56,7 @@ class _Story:
 
 
 @given(st.lists(writes | takes, max_size=40), cuts)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=75)
 def test_every_frame_is_taken_once_and_in_order(steps: list[tuple[str, int]], torn: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         story = _Story(os.path.join(folder, "spool"))

@@ -29,7 +29,7 @@ from rollscope.analysis.verdict import judge_step
 from rollscope.analysis.whatif import replay_step
 from rollscope.model.kinds import Kind, Outcome, Status
 
-TRIES = settings(max_examples=100)
+TRIES = settings(max_examples=60)
 LAST = 16
 STEP_ID = 1000
 TIMES = st.integers(0, LAST)

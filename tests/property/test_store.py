@@ -196,7 +196,7 @@ def check_facts(store: RunStore, run: Path) -> None:
     assert ordered(found) == ordered(expected)
 
 
-@settings(max_examples=24)
+@settings(max_examples=14)
 @given(seeds)
 def test_a_run_followed_in_any_pieces_and_sealed_at_any_time_is_what_folding_makes_of_it(
     source: Random,
@@ -211,7 +211,7 @@ def test_a_run_followed_in_any_pieces_and_sealed_at_any_time_is_what_folding_mak
             store.close()
 
 
-@settings(max_examples=24)
+@settings(max_examples=14)
 @given(seeds)
 def test_frames_in_any_order_give_no_span_twice_and_no_end_up(source: Random) -> None:
     history = make_history(source, 0, Traits())
@@ -326,7 +326,7 @@ def joined(above: str, name: str) -> str:
     return table.paths[table.below(table.code_of(above), name)]
 
 
-@settings(max_examples=24)
+@settings(max_examples=14)
 @given(seeds)
 def test_self_times_by_path_and_paths_are_those_of_a_naive_walk(source: Random) -> None:
     traits = Traits(changing_clock=False, dropped_starts=False, settled=True)
