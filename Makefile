@@ -6,7 +6,8 @@ CODE := $(wildcard src tests benchmarks dashboards docs/conf.py docs/generators 
 NPM := cd web && PATH="$(CURDIR)/$(BIN):$$PATH" npm
 WORKERS := 2
 # Test files are shared out in the order of their folders, so that the many short ones come last.
-PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
+# One worker more than cores: tests wait for other processes a third of the time.
+PYTEST := $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 # One install at a time, also under -j; the checks come after them and share nothing.

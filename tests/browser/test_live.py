@@ -204,8 +204,9 @@ def test_a_quiet_run_costs_little_traffic(tunnel: Tunnel, open_page: OpenPage) -
     with page.expect_response(now), page.expect_response("**/answer/hosts*"):
         pass
     began, before = time.monotonic(), tunnel.received
-    with page.expect_response(now), page.expect_response("**/answer/hosts*"):
-        pass
+    for _ in range(3):
+        with page.expect_response(now), page.expect_response("**/answer/hosts*"):
+            pass
     rate = (tunnel.received - before) / (time.monotonic() - began)
 
     print(f"{rate:,.0f} bytes/s")  # noqa: T201  (a figure worth seeing)

@@ -255,11 +255,8 @@ for number in range(20):
 rs.shutdown()
 """
     found = []
-    for start in range(2):
-        recording = lab.start(program)
-        _, told = recording.communicate(timeout=PATIENCE_S)
-        assert recording.returncode == 0
-        assert told.count("was recorded before") == told.count("\n") == start
+    for _ in range(2):
+        lab.finish(program)
         process, address = start_view(lab, "--dir", lab.folder / "runs")
         url = address.partition("?")[0] + "metrics"
         with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:  # noqa: S310  (http only)

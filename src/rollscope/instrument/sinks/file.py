@@ -11,7 +11,6 @@ import re
 import msgspec
 
 from rollscope.instrument.sinks import Frame, Opening
-from rollscope.instrument.sinks.earlier import tell_of_earlier
 from rollscope.instrument.sinks.ownfile import OwnFile, append_whole
 from rollscope.model.batch import SCHEMA_VERSION
 from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX, PAYLOAD_DIR, RUN_FILE, RunFile
@@ -35,7 +34,6 @@ class FileSink:
         self.close()
         self._name = log_name(opening.header.host, opening.header.pid, opening.process)
         self._directory = os.path.join(opening.directory, opening.run)
-        tell_of_earlier(self._directory, f"{_plain(opening.header.host)}-", opening.header)
         os.makedirs(self._directory, exist_ok=True)
         write_run_file(
             os.path.join(self._directory, RUN_FILE),
@@ -70,11 +68,8 @@ class FileSink:
 
 def log_name(host: str, pid: int, process: bytes) -> str:
     """Name the log of a process."""
-    return f"{_plain(host)}-{pid}-{process.hex()[-8:]}{LOG_SUFFIX}"
-
-
-def _plain(host: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.]+", "_", host)[:_HOST_CHARACTERS] or "host"
+    plain = re.sub(r"[^A-Za-z0-9.]+", "_", host)[:_HOST_CHARACTERS] or "host"
+    return f"{plain}-{pid}-{process.hex()[-8:]}{LOG_SUFFIX}"
 
 
 def write_run_file(

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from rollscope.instrument.sinks import Frame, Opening, Sink
-from rollscope.instrument.sinks.file import FileSink, log_name
+from rollscope.instrument.sinks.file import FileSink
 from rollscope.model.rundir import RunFile
 from tests.builders import make_header
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROCESS = bytes(range(8))
-_NOBODY = 2**31 - 1
-"""No process ever has this number: Linux counts up to 4,194,304."""
 
 
 @pytest.fixture
@@ -61,61 +58,6 @@ def test_frames_are_appended_in_order_and_payloads_apart(sink: FileSink, tmp_pat
     assert log.read_bytes() == b"one two"
     assert payload.read_bytes() == b"secret"
     assert log.name == payload.name
-
-
-def leave_log(directory: Path, host: str, pid: int, *, age_s: float = 0.0) -> None:
-    """Leave a log in the run, as a process of that host does."""
-    folder = directory / "a-run" / "log"
-    folder.mkdir(parents=True, exist_ok=True)
-    log = folder / log_name(host, pid, bytes(8))
-    log.touch()
-    os.utime(log, (time.time() - age_s,) * 2)
-
-
-@pytest.mark.parametrize(
-    ("others", "is_told"),
-    [
-        ([], False),
-        ([("node-1.cluster", _NOBODY, 0.0)], True),
-        ([("node-1.cluster", os.getpid(), 0.0), ("node-1.cluster", _NOBODY, 9.0)], False),
-        ([("node-2", 5, 600.0)], True),
-        ([("node-2", 5, 0.0)], False),
-    ],
-    ids=["first", "ended here", "one lives here", "left elsewhere", "one lives elsewhere"],
-)
-def test_a_run_that_an_earlier_start_has_left_is_told_of(
-    sink: FileSink,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    others: list[tuple[str, int, float]],
-    is_told: bool,
-) -> None:
-    for host, pid, age_s in others:
-        leave_log(tmp_path, host, pid, age_s=age_s)
-    start = opening(tmp_path)
-    start.header.started_ns = time.time_ns()
-    sink.open(start)
-    assert ("was recorded before, until " in caplog.text) == is_told
-
-
-def test_a_child_goes_on_in_the_run_of_its_parent_without_a_word(
-    sink: FileSink, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    leave_log(tmp_path, "node-1.cluster", _NOBODY)
-    start = opening(tmp_path)
-    start.header.parent = bytes(8)
-    sink.open(start)
-    assert caplog.text == ""
-
-
-def test_a_process_that_writes_after_its_child_has_ended_is_no_second_start(
-    sink: FileSink, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    start = opening(tmp_path)
-    start.header.started_ns = time.time_ns() - 1_000_000_000
-    leave_log(tmp_path, "node-1.cluster", _NOBODY)
-    sink.open(start)
-    assert caplog.text == ""
 
 
 def test_no_payload_folder_is_made_without_payloads(sink: FileSink, tmp_path: Path) -> None:
