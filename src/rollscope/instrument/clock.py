@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from rollscope.model.clockline import ClockLine
 
-__all__ = ["Clock", "SystemClock", "WallLine"]
+__all__ = ["Clock", "SystemClock", "WallLine", "read_both"]
 
 _RENEW_NS: Final = 10_000_000_000
 _FIRST_RENEW_NS: Final = 1_000_000_000
@@ -37,6 +37,19 @@ class SystemClock:
     wall_ns = staticmethod(time.time_ns)
 
 
+def read_both(clock: Clock) -> tuple[int, int]:
+    """Read the monotonic and the wall clock as one moment: the tightest of three tries."""
+    best: tuple[int, int, int] | None = None
+    for _ in range(3):
+        before = clock.mono_ns()
+        wall = clock.wall_ns()
+        after = clock.mono_ns()
+        if best is None or after - before < best[0]:
+            best = (after - before, (before + after) // 2, wall)
+    assert best is not None  # noqa: S101  (the loop runs three times)
+    return best[1], best[2]
+
+
 class WallLine:
     """Keeps the current clock line of a process.
 
@@ -49,28 +62,16 @@ class WallLine:
     def __init__(self, clock: Clock) -> None:
         """Anchor both clocks."""
         self._clock = clock
-        self.line = ClockLine(*self._read())
+        self.line = ClockLine(*read_both(self._clock))
         self._origin = self.line
         self._jumped_ns = 0
-
-    def _read(self) -> tuple[int, int]:
-        """Read both clocks as one moment: the tightest of three tries."""
-        best: tuple[int, int, int] | None = None
-        for _ in range(3):
-            before = self._clock.mono_ns()
-            wall = self._clock.wall_ns()
-            after = self._clock.mono_ns()
-            if best is None or after - before < best[0]:
-                best = (after - before, (before + after) // 2, wall)
-        assert best is not None  # noqa: S101  (the loop runs three times)
-        return best[1], best[2]
 
     def renew_if_due(self) -> ClockLine:
         """Give the line in force, a fresh one every ten seconds."""
         due_ns = _FIRST_RENEW_NS if self.line is self._origin else _RENEW_NS
         if self._clock.mono_ns() - self.line.mono_ns < due_ns:
             return self.line
-        mono, wall = self._read()
+        mono, wall = read_both(self._clock)
         at = self.line.wall_at(mono)
         error = wall - self._jumped_ns - at
         elapsed = mono - self.line.mono_ns

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from typing import TYPE_CHECKING, Any
+
+from rollscope.instrument.clock import SystemClock, read_both
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +23,7 @@ class Life:
     """One life of a tracer: its clock's zero, its process, what all of its events carry."""
 
     def __init__(self, rank: int, role: str | None, run: str) -> None:
-        self.origin_ns = time.perf_counter_ns()
-        self.wall_ns = time.time_ns()
+        self.origin_ns, self.wall_ns = read_both(SystemClock())
         self.pid = os.getpid()
         self._run = run
         self._place: dict[str, Any] = {"rank": rank}

@@ -7,6 +7,7 @@ import threading
 import time
 from typing import Any, Final
 
+from rollscope.instrument.clock import SystemClock, read_both
 from rollscope.instrument.guard import tell_once
 from rollscope.integrations.areal import mirror
 from rollscope.integrations.areal.arguments import take_arguments
@@ -64,7 +65,7 @@ class SessionTracer:
     def _begin(self, first_id: int) -> None:
         # Re-entrant: a signal handler that flushes may interrupt any of our own calls.
         self._lock = threading.RLock()
-        self._anchor = Anchor(time.perf_counter_ns(), time.time_ns())
+        self._anchor = Anchor(*read_both(SystemClock()))
         self._book = SessionBook(first_id)
         self._is_woken = False
 
