@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from rollscope.instrument.sanitise import clean_text
+from rollscope.instrument.sanitise import clean_text, read_span_id, read_whole
 from rollscope.model.refs import span_hex
 from rollscope.model.scope import Scope
 
@@ -53,11 +53,11 @@ def parse_baggage(trace_id: bytes, header: str) -> Scope:
             members[name.removeprefix(_PREFIX)] = _unescape(value.partition(";")[0])
     return Scope(
         trace_id,
-        _whole(members.get("step"), 10),
+        read_whole(members.get("step")),
         members.get("task"),
         members.get("group"),
-        _whole(members.get("session"), 16, least=1),
-        _whole(members.get("sample"), 10),
+        read_span_id(members.get("session")),
+        read_whole(members.get("sample")),
     )
 
 
@@ -92,12 +92,3 @@ def _unescape(text: str) -> str:
     from urllib.parse import unquote
 
     return unquote(text)
-
-
-def _whole(text: str | None, base: int, least: int = -(2**63)) -> int | None:
-    """Read a number that came from outside; None unless it fits a record."""
-    try:
-        number = int(text, base) if text else None
-    except ValueError:
-        return None
-    return number if number is not None and least <= number < 2**63 else None

@@ -360,7 +360,10 @@ def bind_span_types(
         scope = parent.scope if parent.id else Scope(new_trace())
         extend((EVENT_CODE, name, scope, next_id(), parent.id, at, at, _OK, attrs, None))
 
-    hosted = bind_hosted(LiveSession, buffers, current, lambda: next_id(), new_trace)
+    def new_ids(count: int) -> list[int]:
+        return [next_id() for _ in range(count)]
+
+    hosted = bind_hosted(LiveSession, buffers, current, new_ids, new_trace)
 
     return SpanTypes(
         new_span,

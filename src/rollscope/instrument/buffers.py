@@ -8,7 +8,7 @@ costs three times as much (see docs/adr/0001).
 
 from __future__ import annotations
 
-from itertools import islice, takewhile
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rollscope.instrument.calls import CALL
@@ -45,6 +45,8 @@ HOSTED: Final = 13
 """Entries that a runner leaves of each session, in an order of its own."""
 
 _FIRST_LOOK: Final = 64
+_OPENED_AT_ONCE: Final = 500
+"""Sessions that get their ids under one lock, which their own code may wait for."""
 _BUSY_ROWS: Final = 200
 _BUSY_CALLS: Final = 1_000
 _EARLY_ROWS: Final = 10_000
@@ -93,12 +95,14 @@ class Buffers:
 
     def open_started(self) -> None:
         """Put the sessions among the open ones that a runner has begun and not ended."""
-        if self.started:
-            self.open_all([span for span in take_all(self.started) if not span.is_over])
+        started = take_all(self.started)
+        for at in range(0, len(started), _OPENED_AT_ONCE):
+            piece = started[at : at + _OPENED_AT_ONCE]
+            self.open_all([span for span in piece if not span.is_over])
 
     def ending_ids(self) -> set[int]:
         """Give the ids of sessions that are about to be recorded, if they have any yet."""
-        return {span.id for span in list(self.ending) if span.trace_id is not None}
+        return {span.id for span in list(self.ending) if span.has_id}
 
     def opened_since(self, is_known: Callable[[int], bool]) -> list[Span]:
         """Give the open spans that were entered after the last one that is known.
@@ -112,9 +116,11 @@ class Buffers:
                 newest = list(islice(reversed(self.open.values()), wanted))
             except RuntimeError:  # another thread came between the making of it and its use
                 newest = list(self.open.values())[: -wanted - 1 : -1]  # one call, which none parts
-            fresh = list(takewhile(lambda span: not is_known(span.id), newest))
-            if len(fresh) < wanted:
-                return fresh[::-1]
+            fresh = next((at for at, span in enumerate(newest) if is_known(span.id)), len(newest))
+            if fresh < wanted:
+                del newest[fresh:]
+                newest.reverse()  # in its place: it may be long
+                return newest
             wanted *= 8
 
     def is_empty(self) -> bool:

@@ -17,7 +17,7 @@ from rollscope.model.refs import SpanRef
 from rollscope.model.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from contextvars import ContextVar
 
     from rollscope.instrument.buffers import Buffers
@@ -30,37 +30,31 @@ if TYPE_CHECKING:
 __all__ = ["HostedSession", "HostedTypes", "bind_hosted"]
 
 _SESSION: Final = KIND_CODES[Kind.SESSION]
-_LATE: Final = frozenset(("attrs", "fields", "id", "parent_id", "scope", "thread"))
+_SPREAD: Final = 0x9E3779B97F4A7C15
+"""The golden ratio, of 64 bits and odd: times this, ids that are counted up lie evenly all over the
+range, as those count on who take a share of all traces by their last bytes."""
+_64_BITS: Final = 2**64 - 1
+_LATE: Final = frozenset(("attrs", "fields", "id", "scope", "thread"))
 """What is set all at once, when one of it is read for the first time."""
 
 
 class HostedSession(Session):
     """A session of a runner, as the runner sees it."""
 
-    __slots__ = (
-        "describe",
-        "is_over",
-        "label",
-        "number",
-        "outer",
-        "outer_id",
-        "settings",
-        "trace_id",
-        "version",
-    )
+    __slots__ = ("has_id", "is_over", "number", "outer", "version")
 
-    label: Any
+    # Slots of spans that would stay empty here, put to use: thousands may be open.
+    label: Any = Span.name  # type: ignore[misc]  # mypy knows no slots by other names
     """What the runner calls it by, with `number`; `settings` and these are for `describe`."""
+    settings: Any = Span.own_scope  # type: ignore[misc]
+    describe: Any = Span.what  # type: ignore[misc]
+    """Says what it is made of, a `Describe`; None once that was asked."""
     number: int
-    settings: Any
     version: int | None
-    describe: Describe | None
-    """Says what it is made of; None once that was asked."""
     outer: Scope
-    """Of the span that its task was submitted in, whose id is `outer_id`."""
-    outer_id: int
-    trace_id: bytes | None
-    """None until it has an id."""
+    """Of the span that its task was submitted in."""
+    has_id: bool
+    """Whether it was read or claimed; until then it is known to its runner alone."""
     is_over: bool
     """Set by the runner when it ends."""
 
@@ -71,6 +65,8 @@ class HostedTypes(NamedTuple):
     begin: Begin
     record: Callable[[HostedSession, int, int], None]
     claim: Callable[[Sequence[HostedSession]], list[Describe | None]]
+    traces_of: Callable[[Iterable[int]], list[bytes]]
+    """Names the traces of sessions that were claimed, by their ids."""
     renew: Callable[[], None]
     """Called in a forked child: the thread that held our lock may not be there."""
 
@@ -79,7 +75,7 @@ def bind_hosted(
     session_type: type[Session],
     buffers: Buffers,
     current: ContextVar[Span],
-    new_id: Callable[[], int],
+    new_ids: Callable[[int], list[int]],
     new_trace: Callable[[], bytes],
 ) -> HostedTypes:
     """Make the sessions of one recorder that a runner keeps.
@@ -88,16 +84,21 @@ def bind_hosted(
         session_type: What they are besides.
         buffers: Of the recorder.
         current: Tells the span that code is in.
-        new_id: Gives span ids.
+        new_ids: Gives so many span ids.
         new_trace: Gives trace ids.
     """
     open_spans, extend = buffers.open, buffers.rows.extend
     get_current, set_current, note_start = current.get, current.set, buffers.started.append
     completing = threading.Lock()
+    prefix = new_trace()[:8]  # also that of forked children, who know sessions begun before them
 
     def renew() -> None:
         nonlocal completing
         completing = threading.Lock()
+
+    def traces_of(span_ids: Iterable[int]) -> list[bytes]:
+        """Name the traces of sessions that open one: by their ids, so that nobody keeps them."""
+        return [prefix + (span_id * _SPREAD & _64_BITS).to_bytes(8) for span_id in span_ids]
 
     class Hosted(session_type, HostedSession):  # type: ignore[misc,valid-type]  # of a recorder
         """A session of a runner."""
@@ -116,8 +117,8 @@ def bind_hosted(
 
         @property
         def ref(self) -> SpanRef | None:
-            if self.trace_id is not None:
-                return SpanRef(self.trace_id, self.id)
+            if self.has_id and self.describe is not None:  # it was claimed
+                return SpanRef(traces_of([self.id])[0], self.id)
             return super().ref
 
     def begin(
@@ -137,10 +138,13 @@ def bind_hosted(
         span: HostedSession = Hosted()
         span.label, span.number, span.settings, span.version = label, number, settings, version
         span.start_ns, span.describe, span.is_over = start_ns, describe, False
-        span.trace_id = None
+        span.has_id = False
         around = get_current()
+        outer = around.scope
         # Not the span itself: tasks that submit their successors would keep all before them alive.
-        span.outer, span.outer_id, span.parent = around.scope, around.id, LEFT
+        span.outer, span.parent = outer, LEFT
+        is_in_task = outer.session_id is None and outer.task_key is not None
+        span.parent_id = around.id if is_in_task else 0
         if before is not None:
             _ = before.id  # so that it has all that is taken from it
             complete(span, before)
@@ -165,21 +169,21 @@ def bind_hosted(
             if describe is None:
                 return
             key, sample, group, span.attrs, span.thread = describe(span)
-            claimed = span.trace_id
-            span_id = new_id() if claimed is None else span.id
+            is_claimed = span.has_id
+            span_id = span.id if is_claimed else new_ids(1)[0]
             if before is not None:
                 span.parent_id, last = before.parent_id, before.scope
                 span.scope = Scope(last.trace_id, last.step, last.task_key, group, span_id, sample)
             else:
-                place(span, span_id, key, group, sample, claimed or new_trace())
+                place(span, span_id, key, group, sample)
             span.fields = {} if span.version is None else {"version_start": span.version}
             span.id = span_id
             if not span.is_over:
                 open_spans[span_id] = span
-            # In this order: who ends it says so first and looks at `trace_id` then. So one of the
+            # In this order: who ends it says so first and looks at `has_id` then. So one of the
             # two sees the other, and what is over does not stay among the open ones.
-            span.trace_id, span.describe = span.scope.trace_id, None
-            if claimed is None:  # else the writer may be reading it
+            span.has_id, span.describe = True, None
+            if not is_claimed:  # else the writer may be reading it
                 span.label = None
             if span.is_over:
                 open_spans.pop(span_id, None)
@@ -190,16 +194,14 @@ def bind_hosted(
         key: str,
         group: str | None,
         sample: int,
-        trace_id: bytes,
     ) -> None:
         """Give a session its scope: in the task around it, or of its own."""
         outer = span.outer
         task_key = _task_around(outer)
         if task_key is not None:
-            span.parent_id, trace_id, key = span.outer_id, outer.trace_id, task_key
-            group = group or outer.group
+            trace_id, key, group = outer.trace_id, task_key, group or outer.group
         else:
-            span.parent_id = 0
+            (trace_id,) = traces_of([span_id])
         span.scope = Scope(trace_id, outer.step, key, group, span_id, sample)
 
     def claim(spans: Sequence[HostedSession]) -> list[Describe | None]:
@@ -210,10 +212,8 @@ def bind_hosted(
         claimed: list[Describe | None] = []
         add = claimed.append
         outer, is_of_task = None, False
-        # Before the lock: it may ask the system.
-        trace_ids = [span.trace_id or new_trace() for span in spans]
         with completing:
-            for span, trace_id in zip(spans, trace_ids, strict=True):
+            for span, span_id in zip(spans, new_ids(len(spans)), strict=True):
                 describe = span.describe
                 if span.outer is not outer:
                     outer = span.outer
@@ -221,9 +221,8 @@ def bind_hosted(
                 if describe is None or is_of_task:
                     add(None)
                     continue
-                if span.trace_id is None:
-                    span.id = new_id()
-                    span.trace_id = trace_id
+                if not span.has_id:
+                    span.id, span.has_id = span_id, True
                 add(describe)
         return claimed
 
@@ -246,7 +245,7 @@ def bind_hosted(
         )
 
     buffers.open_all = open_all
-    return HostedTypes(begin, record, claim, renew)
+    return HostedTypes(begin, record, claim, traces_of, renew)
 
 
 def _task_around(outer: Scope) -> str | None:

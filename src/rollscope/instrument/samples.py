@@ -7,7 +7,6 @@ once and counted.
 """
 
 import math
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any, Final
@@ -17,6 +16,7 @@ from rollscope.instrument.calls import CALL, COUNT, GAUGE, NAME, STEP_BEGUN, VAL
 from rollscope.instrument.guard import guarded, tell_once
 from rollscope.instrument.sanitise import clean_text, plain_number
 from rollscope.instrument.serieslist import CallKey, Refusal, SeriesList, pack_labels
+from rollscope.instrument.stepaside import step_aside
 from rollscope.metrics.tally import Tally
 from rollscope.model.batch import Metric
 
@@ -27,8 +27,8 @@ _SLICE_CALLS: Final = 1_000
 _TAKE_CALLS: Final = 20_000
 _RUSH_CALLS: Final = 50_000
 """With more than this waiting, the writer no longer steps aside between slices."""
-_STEP_ASIDE_S: Final = 0.0001
 _STEPS: Final = range(-(2**63), 2**63)
+_NEVER_NS: Final = 2**63
 
 
 class Samples:
@@ -50,16 +50,17 @@ class Samples:
         self._touched: dict[Tally, None] = {}
         """Those that hold what no record does, in order of their first call."""
         self._ready: list[Metric] = []
+        self._due_ns = _NEVER_NS
+        """When the first of what was added up is to be written."""
         self._open_steps: dict[Any, int | None] = {}
         """Span id to number, in order of beginning."""
         self._step: int | None = None
         self._refused: Counter[Refusal] = Counter()
         self._amounts: defaultdict[Tally, list[float]] = defaultdict(list)
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether something was added up that is not written."""
-        return bool(self._touched or self._ready)
+    def is_due(self, now_ns: int) -> bool:
+        """Whether something was added up that is to be written now."""
+        return now_ns >= self._due_ns
 
     def fold_waiting(self, waiting: list[Any], room_calls: int, now: Callable[[], int]) -> None:
         """Add up all that waits in a buffer; what is beyond the room, the oldest, is given up."""
@@ -74,7 +75,7 @@ class Samples:
             at_ns = now()
             for start in range(0, len(taken), _SLICE_CALLS * CALL):
                 if start and len(waiting) < _RUSH_CALLS * CALL:
-                    time.sleep(_STEP_ASIDE_S)
+                    step_aside()
                 self._fold_safely(taken[start : start + _SLICE_CALLS * CALL], at_ns)
         for why, calls in self._refused.items():
             if calls:
@@ -113,13 +114,20 @@ class Samples:
             is_all: Whether everything is.
         """
         records, self._ready = self._ready, []
+        next_ns = _NEVER_NS
         for tally in list(self._touched):
-            written_ns = tally.written_ns
-            if is_all or written_ns is None or now_ns - written_ns >= self._every_ns:
+            due_ns = self._due_of(tally)
+            if is_all or now_ns >= due_ns:
                 tally.written_ns = now_ns
                 del self._touched[tally]
                 records.append(tally.take(self._step, tally.touched_ns))
+            else:
+                next_ns = min(next_ns, due_ns)
+        self._due_ns = next_ns
         return records
+
+    def _due_of(self, tally: Tally) -> int:
+        return 0 if tally.written_ns is None else tally.written_ns + self._every_ns
 
     def _give_up(self, calls: list[Any]) -> None:
         marks = _marks(calls)
@@ -136,6 +144,7 @@ class Samples:
         """Go on in another step: the one that began last of those that are open."""
         for tally in self._touched:
             self._ready.append(tally.take(self._step, tally.touched_ns))
+            self._due_ns = 0
         self._touched.clear()
         if code == STEP_BEGUN:
             plain = plain_number(number)
@@ -171,6 +180,7 @@ class Samples:
         for tally, numbers in amounts.items():
             tally.add(numbers, at_ns)
             self._touched[tally] = None
+            self._due_ns = min(self._due_ns, self._due_of(tally))
         amounts.clear()
 
     def _put_last(self, tally: Tally, calls: list[Any]) -> None:

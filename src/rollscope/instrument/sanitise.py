@@ -1,4 +1,4 @@
-"""Making attributes fit to be written, whatever the host program put into them.
+"""Making what comes from outside fit to be written: attributes, and numbers carried as text.
 
 Nothing in here runs the host's code: an object of an unknown type becomes its type's name, because
 the `repr` of, say, a tensor may wait for a GPU. Types are told by `type`, not by `isinstance`,
@@ -13,13 +13,22 @@ from typing import Any, Final
 
 from rollscope.instrument.guard import tell_once
 
-__all__ = ["clean_attrs", "clean_text", "clean_value", "plain_number"]
+__all__ = [
+    "clean_attrs",
+    "clean_text",
+    "clean_value",
+    "plain_number",
+    "read_span_id",
+    "read_whole",
+]
 
 _MAX_DEPTH: Final = 4
 _MAX_ITEMS: Final = 64
 _LEAST_BYTES: Final = 16
 """What a piece of text inside a list or map may have at least, and a list or map needs."""
 _INT64: Final = range(-(2**63), 2**64)
+_MOST_DIGITS: Final = 20
+"""No number that fits has more, with its sign."""
 _LISTS: Final = (list, tuple, set, frozenset)
 _AS_TEXT: Final = frozenset(
     {
@@ -88,6 +97,26 @@ def plain_number(value: Any) -> int | float | None:  # noqa: ANN401
     if issubclass(kind, int):
         return int.__int__(value)
     return float.__float__(value) if issubclass(kind, float) else None
+
+
+def read_whole(text: str | None) -> int | None:
+    """Read a number that another program has carried; None unless it fits a record."""
+    return _read(text, 10, range(-(2**63), 2**63))
+
+
+def read_span_id(text: str | None) -> int | None:
+    """Read the id of a span, in hexadecimal, that another program has carried."""
+    return _read(text, 16, range(1, 2**64))
+
+
+def _read(text: str | None, base: int, allowed: range) -> int | None:
+    if not text or len(text) > _MOST_DIGITS:
+        return None
+    try:
+        number = int(text, base)
+    except ValueError:
+        return None
+    return number if number in allowed else None
 
 
 def _clean(value: Any, limit: int, where: str, depth: int) -> Any:  # noqa: ANN401

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rollscope.instrument.sanitise import clean_text
+from rollscope.instrument.sanitise import clean_text, read_span_id, read_whole
 from rollscope.model.refs import span_hex
 
 if TYPE_CHECKING:
@@ -102,11 +102,11 @@ def _parse(value: str) -> StateMember:
         parts.setdefault(letter, text)
     return StateMember(
         run=_unescape(parts.get("r")),
-        step=_whole(parts.get("t"), 10),
+        step=read_whole(parts.get("t")),
         task_key=_unescape(parts.get("k")),
         group=_unescape(parts.get("g")),
-        session_id=_whole(parts.get("s"), 16, least=1, most=2**64),
-        sample=_whole(parts.get("n"), 10),
+        session_id=read_span_id(parts.get("s")),
+        sample=read_whole(parts.get("n")),
     )
 
 
@@ -126,12 +126,3 @@ def _unescape(text: str | None) -> str | None:
         return data.encode("latin-1").decode("utf-8", "replace")
     except UnicodeEncodeError:  # was not written by us
         return None
-
-
-def _whole(text: str | None, base: int, least: int = -(2**63), most: int = 2**63) -> int | None:
-    """Read a number that came from outside; None unless it fits a record."""
-    try:
-        number = int(text, base) if text and len(text) < 24 else None
-    except ValueError:
-        return None
-    return number if number is not None and least <= number < most else None

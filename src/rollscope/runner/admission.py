@@ -145,8 +145,8 @@ class Admission:
     def _fail(self, kernel: Kernel, task: Task, error: Exception) -> None:
         """End a task that a gate cannot cope with, and that task only."""
         self.release(task, None)
-        task.failure = describe_failure(error)
-        kernel.end_waiting([task], Status.FAILED, Reason.EXCEPTION)
+        task.more().failure = describe_failure(error)
+        kernel.stops.end_waiting([task], Status.FAILED, Reason.EXCEPTION)
 
     def _refuses(self, task: Task, free: list[int]) -> str | None:
         """Name the gate that holds a task back."""

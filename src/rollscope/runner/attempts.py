@@ -44,17 +44,22 @@ class Attempts:
             return False
         task.rare.is_aborted = False
         self._begin_next(task)
-        task.stop = None
+        task.rare.stop = None
         task.state = BACKOFF
         self._kernel.call_loop(lambda: self._come_back(task))
         return True
 
     def _begin_next(self, task: Task) -> None:
         kernel = self._kernel
-        task.more().history.append(attempt_of(task))
+        rare = task.more()
+        rare.history.append(attempt_of(task))
+        if task.attempt_ns is not None and task.finished_ns is not None:
+            rare.execution_ns += task.finished_ns - task.attempt_ns
         kernel.trace.attempt_ended(task)
-        task.attempt += 1
-        task.attempt_ns = task.finished_ns = None
+        rare.attempt += 1
+        if rare.started_ns is None:
+            rare.started_ns = task.attempt_ns
+        task.attempt_ns = task.finished_ns = task.runs_in = None
         task.end(Status.OK, Reason.ACCEPTED)
         if kernel.keeper is not None:
             kernel.keeper.attempted(task)
@@ -89,7 +94,8 @@ class Attempts:
             self._begin_next(task)
         else:
             task.attempt_ns = task.finished_ns = None
-        task.stop = None
+        if task.rare is not None:
+            task.rare.stop = None
         task.state = QUEUED
         with kernel.lock:
             kernel.ledger.running -= 1

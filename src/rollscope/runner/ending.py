@@ -55,6 +55,8 @@ class Ending(RunnerBase):
 
     _thread: threading.Thread | None
     _exit_callbacks: list[Callable[[], Any]]
+    _is_stopping: bool
+    """Whether the thread of the loop is past its last turn; set by that thread."""
     _watcher: Any
 
     def on_exit(self, act: Callable[[], Any]) -> None:
@@ -126,9 +128,9 @@ class Ending(RunnerBase):
     def _begin_drain(self, mode: DrainMode) -> None:
         kernel = self._kernel
         if mode != "finish":
-            kernel.end_queued(Status.CANCELLED, Reason.DRAINED)
+            kernel.stops.end_queued(Status.CANCELLED, Reason.DRAINED)
             for task in kernel.running_tasks():
-                kernel.stop(task, Status.CANCELLED, Reason.DRAINED)
+                kernel.stops.stop(task, Status.CANCELLED, Reason.DRAINED)
         kernel.leftovers.cancel_orphans()
         kernel.signal()
 
@@ -223,14 +225,14 @@ class Ending(RunnerBase):
 
     def _begin_close(self) -> None:
         kernel = self._kernel
-        kernel.end_queued(Status.CANCELLED, Reason.CLOSED)
+        kernel.stops.end_queued(Status.CANCELLED, Reason.CLOSED)
         for task in kernel.running_tasks():
-            kernel.stop(task, Status.CANCELLED, Reason.CLOSED)
+            kernel.stops.stop(task, Status.CANCELLED, Reason.CLOSED)
         kernel.leftovers.cancel_orphans()
 
     def _give_up_rest(self) -> None:
         for task in self._kernel.running_tasks():
-            self._kernel.abandon(task)
+            self._kernel.stops.abandon(task)
 
     def _let_waiters_go(self) -> None:
         kernel = self._kernel
@@ -240,6 +242,8 @@ class Ending(RunnerBase):
             waiter.notify()
 
     def _stop_loop(self) -> None:
+        if self._is_stopping:
+            return  # somebody else has stopped it, and its thread is ending it
         loop = self._kernel.loop
         assert loop is not None  # noqa: S101  (this runs on it)
 

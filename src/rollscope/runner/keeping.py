@@ -193,7 +193,8 @@ class Keeping(Grouping):
         (fn, args, kwargs), now_ns = calls[0], self._kernel.clock()
         task = Task(fn, args, kwargs, copy_context(), options, now_ns)
         task.id = saved.id
-        task.attempt = saved.attempts + 1
+        if saved.attempts:
+            task.more().attempt = saved.attempts + 1
         if given.partial is not None:
             task.more().partial = given.partial
         return given, [task]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextvars import Context
-from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -26,7 +25,8 @@ from rollscope.runner.locking import BargingLock
 from rollscope.runner.outcome import Reason, Status, describe_failure
 from rollscope.runner.settling import outcome_of
 from rollscope.runner.stats import Figures
-from rollscope.runner.task import BACKOFF, DONE, FREED, QUEUED, RUNNING, Task
+from rollscope.runner.stopping import Stops
+from rollscope.runner.task import DONE, FREED, RUNNING, Task
 from rollscope.runner.timers import Timers
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ class Kernel:
         self.limits = Limits(self, cleanup_s)
         self.attempts = Attempts(self)
         self.leftovers = Leftovers(self)
+        self.stops = Stops(self)
         self.version: int | None = None
         """The weight version, if one was ever told."""
         self.figures = Figures(clock())
@@ -197,7 +198,7 @@ class Kernel:
         try:
             self._turn_due = False
             if self.wake_pending:  # who submits from now on has a turn of its own
-                self._read_inbox()
+                self.read_inbox()
             if self._finished:
                 self._free()
                 if self.on_settled is not None or self.admission.bounds_outbox:
@@ -219,7 +220,7 @@ class Kernel:
             if self._freed:
                 self._end_freed()
             if self._woken:
-                self._notify()
+                self.notify()
             if self.on_change:
                 self.on_change = [done for done in self.on_change if not done()]
         except BaseException as error:
@@ -267,7 +268,7 @@ class Kernel:
             woken = self.outbox.add(outcomes)
             woken += self.outbox.fail_all(self.broken if self.error else self.closed or self.broken)
         self._woken += woken
-        self._notify()
+        self.notify()
         for done in self.on_change:
             done()
 
@@ -286,7 +287,8 @@ class Kernel:
 
     # --- in --------------------------------------------------------------------------------------
 
-    def _read_inbox(self) -> None:
+    def read_inbox(self) -> None:
+        """Queue what was submitted."""
         lock = self.lock
         if not lock.try_acquire(False):
             lock.acquire()
@@ -337,11 +339,11 @@ class Kernel:
 
     # --- told by the launcher --------------------------------------------------------------------
 
-    def started(self, task: Task) -> None:
-        """Note that the first line of an attempt runs; `attempt_ns` is set."""
-        if task.started_ns is None:
-            task.started_ns = task.attempt_ns
-            task.version_start = self.version
+    def started(self, task: Task, version: int | None) -> None:
+        """Note that the first line of an attempt runs, with these weights; `attempt_ns` is set."""
+        rare = task.rare
+        if rare is None or rare.started_ns is None:  # it is the first attempt
+            task.version_start = version
         if self.trace.is_on:
             self.trace.started(task)
         if task.options.is_limited:
@@ -374,12 +376,8 @@ class Kernel:
                 continue
             count += 1
             task.state = FREED
-            finished_ns = task.finished_ns
-            if finished_ns is None:
-                task.finished_ns = finished_ns = now_ns
-            attempt_ns = task.attempt_ns
-            if attempt_ns is not None:
-                task.execution_ns += finished_ns - attempt_ns
+            if task.finished_ns is None:
+                task.finished_ns = now_ns
             if task.options is not options or queue is None:
                 options = task.options
                 queue = queue_of[options.tier]
@@ -388,7 +386,7 @@ class Kernel:
             rare = task.rare
             if rare is not None:
                 self.limits.forget(task)
-            if task.status is not ok or task.stop is not None:
+            if task.status is not ok or (rare is not None and rare.stop is not None):
                 if follow(task):
                     admission.release(task, None)
                     self._retried += 1
@@ -414,9 +412,9 @@ class Kernel:
 
     def _end_freed(self) -> None:
         freed, self._freed = self._freed, []
-        self._end(freed, running=len(freed))
+        self.end(freed, running=len(freed))
 
-    def _end(
+    def end(
         self,
         tasks: list[Task],
         *,
@@ -432,7 +430,7 @@ class Kernel:
             task.state = DONE
             add(outcome_of(task, version))
             task.context = task.runs_in = None  # which know the task in turn
-        self.figures.ended(tasks)
+        self.figures.ended(settled)
         outcomes = settled if self.on_settled is None else self._pass_on(tasks, settled)
         if self.requeueing is not None:
             self.requeueing.keep(tasks, outcomes)
@@ -458,7 +456,7 @@ class Kernel:
         finally:
             lock.release()
 
-    def _notify(self) -> None:
+    def notify(self) -> None:
         """Wake those who have got what they wait for."""
         woken, self._woken = self._woken, []
         for waiter in woken:
@@ -470,82 +468,11 @@ class Kernel:
         asked = map(self.on_settled, tasks, settled)
         return [outcome for outcome in asked if outcome is not None]
 
-    # --- stopping --------------------------------------------------------------------------------
-
-    def stop(self, task: Task, status: Status, reason: Reason) -> bool:
-        """End a task wherever it is; false if it has ended or was told to end already."""
-        if task.state in (QUEUED, BACKOFF):
-            self.end_waiting([task], status, reason)
-            return True
-        if task.state != RUNNING:
-            return False
-        if task.stop is not None:
-            if task.rare is None or not task.rare.is_aborted:
-                return False
-            task.rare.is_aborted = False  # this time it is for good
-            task.stop = (status, reason)
-            return True
-        if task.finished_ns is not None:  # it has ended, in this very turn
-            return False
-        task.stop = (status, reason)
-        self.limits.watch_clean_up(task)
-        self.launcher.stop(task)
-        return True
-
-    def abort(self, task: Task) -> None:
-        """Stop a running task for it to start again later."""
-        if self.stop(task, Status.CANCELLED, Reason.REQUESTED):
-            task.more().is_aborted = True
-
-    def end_waiting(self, tasks: Iterable[Task], status: Status, reason: Reason) -> int:
-        """End tasks that wait for a place or for their next attempt."""
-        self._read_inbox()
-        ended: list[Task] = []
-        queued = 0
-        now_ns = self.clock()
-        for task in tasks:
-            if task.state not in (QUEUED, BACKOFF):
-                continue
-            self.limits.forget(task, ends=True)
-            if task.state == QUEUED:
-                task.state = DONE
-                queued += 1
-                self.queues.forget(task)
-            task.end(status, reason, failure=task.failure)
-            task.finished_ns = now_ns
-            if task.started_ns is None:
-                self.trace.ended_unstarted(task)
-            ended.append(task)
-        self._end(ended, queued=queued, backoff=len(ended) - queued)
-        self._notify()
-        self.signal()
-        return len(ended)
-
-    def end_queued(self, status: Status, reason: Reason) -> int:
-        """End every task that has not started."""
-        with self.lock:
-            waiting = [task for task in self.live.values() if task.state in (QUEUED, BACKOFF)]
-        return self.end_waiting(waiting, status, reason)
-
-    def abandon(self, task: Task) -> None:
-        """Give a task up that does not end: its outcome is made, its place is freed."""
-        if task.state != RUNNING or task.finished_ns is not None:
-            return
-        runs_in = task.runs_in
-        if task.rare is not None and task.rare.is_aborted:  # it starts again, beside this attempt
-            self.leftovers.zombies.add(replace(task, state=DONE))
-        else:
-            if task.stop is not None:
-                task.end(*task.stop, detail="it did not end when told to")
-            else:
-                task.detail = "what it left behind did not end when told to"
-            self.leftovers.zombies.add(task)
+    def end_now(self, task: Task) -> None:
+        """End a task that holds a place, and make its outcome, without waiting for its code."""
         self._finished.append(task)
         self._free()
         self._end_freed()
-        if task in self.leftovers.zombies:
-            task.runs_in = runs_in  # where it is can still be shown
-        self.signal()
 
     # --- told by tasks ---------------------------------------------------------------------------
 

@@ -32,15 +32,14 @@ class Leftovers:
         self.late_results += 1
         self.zombies.discard(task)
 
-    def attempt_returned(self, task: Task, attempt: int) -> None:
+    def attempt_returned(self, runs_in: object) -> None:
         """Note that an attempt has ended that was given up and followed by another."""
         self.late_results += 1
-        self.forget_attempt(task.id, attempt)
+        self.forget_attempt(runs_in)
 
-    def forget_attempt(self, task_id: int, attempt: int) -> None:
-        """Count an attempt that was given up no more: it is over."""
-        gone = (task_id, attempt)
-        self.zombies = {one for one in self.zombies if (one.id, one.attempt) != gone}
+    def forget_attempt(self, runs_in: object) -> None:
+        """Count an attempt that was given up no more: what executed it is done with it."""
+        self.zombies = {one for one in self.zombies if one.runs_in is not runs_in}
 
     def add_orphans(self, children: Iterable[asyncio.Task[Any]]) -> None:
         """Remember asyncio tasks that outlive the task they belong to."""

@@ -57,7 +57,7 @@ class Limits:
         """Begin to count for a task that was told to stop."""
         kernel = self._kernel
         due_ns = kernel.clock() + int(self._cleanup_s * 1e9)
-        self._at(task, due_ns, lambda: kernel.abandon(task))
+        self._at(task, due_ns, lambda: kernel.stops.abandon(task))
 
     def forget(self, task: Task, *, ends: bool = False) -> None:
         """Stop counting: the attempt has ended, or the whole task."""
@@ -75,11 +75,11 @@ class Limits:
 
     def _expire_queued(self, task: Task) -> None:
         if task.state == QUEUED:
-            self._kernel.stop(task, Status.TIMEOUT, Reason.QUEUE_DEADLINE)
+            self._kernel.stops.stop(task, Status.TIMEOUT, Reason.QUEUE_DEADLINE)
 
     def _expire(self, task: Task, reason: Reason) -> None:
         if task.state != DONE:
-            self._kernel.stop(task, Status.TIMEOUT, reason)
+            self._kernel.stops.stop(task, Status.TIMEOUT, reason)
 
     def _look_again(self, task: Task, stall_ns: int) -> None:
         now_ns = self._kernel.clock()

@@ -36,7 +36,7 @@ def record_attempt(types: SpanTypes, task: Task) -> None:
 
 
 def announce_sessions(
-    spans: list[HostedSession],
+    types: SpanTypes, spans: list[HostedSession]
 ) -> tuple[SpanColumns | None, list[HostedSession]]:
     """Record that sessions are open.
 
@@ -44,7 +44,10 @@ def announce_sessions(
     sessions that have more to say.
     """
     starts = [None if span.settings.is_special else span.describe for span in spans]
-    columns = encode_begun(list(compress(spans, starts)), list(filter(None, starts)))
+    begun = list(compress(spans, starts))
+    columns = encode_begun(
+        begun, list(filter(None, starts)), types.hosted.traces_of(span.id for span in begun)
+    )
     if columns is None:
         return None, spans
     return columns, [span for span, start in zip(spans, starts, strict=True) if start is None]
@@ -70,7 +73,8 @@ def record_sessions(types: SpanTypes, hosted: list[Any]) -> SpanColumns | None:
         for span, start in zip(_spans_of(ended), starts, strict=True)
     ]
     ended = _keep_those(types, ended, chosen)
-    encoded = encode_alike(list(compress(starts, chosen)), ended) if any(chosen) else None
+    traces = types.hosted.traces_of(span.id for span in _spans_of(ended))
+    encoded = encode_alike(list(compress(starts, chosen)), ended, traces) if any(chosen) else None
     if encoded is None:
         _record_others(types, ended, repeat(False))
     return encoded

@@ -78,17 +78,16 @@ class Requeueing:
 
 
 def _fresh(task: Task) -> Task:
-    return replace(
+    fresh = replace(
         task,
         state=QUEUED,
-        attempt=task.attempt + 1,
         admitted_ns=None,
-        started_ns=None,
         attempt_ns=None,
         finished_ns=None,
-        execution_ns=0,
         version_start=None,
         value=None,
         span=None,
         rare=None,
     )
+    fresh.more().attempt = task.attempt + 1
+    return fresh

@@ -65,11 +65,11 @@ class RetryBudget:
         done = task.rare.retries if task.rare is not None else 0
         group = self._of_group.get(task.group, 0)
         if done >= retry.per_task:
-            task.detail = f"retry budget per_task={retry.per_task} is spent"
+            task.more().detail = f"retry budget per_task={retry.per_task} is spent"
         elif retry.per_group is not None and task.group is not None and group >= retry.per_group:
-            task.detail = f"retry budget per_group={retry.per_group} is spent"
+            task.more().detail = f"retry budget per_group={retry.per_group} is spent"
         elif retry.per_run is not None and self.spent >= retry.per_run:
-            task.detail = f"retry budget per_run={retry.per_run} is spent"
+            task.more().detail = f"retry budget per_run={retry.per_run} is spent"
         else:
             self.spent += 1
             if task.group is not None and retry.per_group is not None:

@@ -135,6 +135,7 @@ class Runner(Keeping, Steering, Ending, Reporting):
         self._next_id = 0
         self._thread: threading.Thread | None = None
         self._exit_callbacks: list[Callable[[], Any]] = []
+        self._is_stopping = False
         self._is_closed = False
         for gate in self._gates:
             gate.subscribe(self._wake)
@@ -174,7 +175,7 @@ class Runner(Keeping, Steering, Ending, Reporting):
         self._kernel.wake()
 
     def _make_launcher(self, kernel: Kernel) -> Launcher:
-        return LocalLauncher(kernel, self._clock)
+        return LocalLauncher(kernel)
 
     # --- its own thread --------------------------------------------------------------------------
 
@@ -209,8 +210,10 @@ class Runner(Keeping, Steering, Ending, Reporting):
             loop.call_soon(ready.set)
             kernel.bind(loop)
             self._refusal = None
+            self._is_stopping = False
             _turn_until_stopped(loop)
         finally:
+            self._is_stopping = True
             ready.set()
             if not self._is_closed:
                 kernel.die(RunnerError("the loop was stopped from outside"))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import repeat
-from operator import mul, sub
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rollscope.instrument.hosted import HostedSession
+    from rollscope.model.scope import Scope
     from rollscope.runner.outcome import Reason, Status
     from rollscope.runner.sessionfacts import EndColumns
     from rollscope.runner.task import TaskOptions
@@ -28,6 +27,9 @@ __all__ = ["encode_alike", "encode_begun"]
 
 _SESSION: Final = KIND_CODES[Kind.SESSION]
 _OPEN: Final = STATUS_CODES[SpanStatus.OPEN]
+_DIGITS: Final = 20
+_LONG: Final = 10**_DIGITS
+"""Numbers of tasks that are given may have any length."""
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -62,18 +64,21 @@ class _Attrs(_FirstAttrs, gc=False):
     total_s: float
 
 
-def encode_begun(spans: Sequence[HostedSession], starts: Sequence[Any]) -> SpanColumns | None:
+def encode_begun(
+    spans: Sequence[HostedSession], starts: Sequence[Any], traces: Sequence[bytes]
+) -> SpanColumns | None:
     """Write that sessions are open; None if there are none, or what their runner was given is odd.
 
     Args:
         spans: Sessions that were claimed.
         starts: The `StartFacts` of each.
+        traces: The trace of each.
     """
     if not spans:
         return None
-    scopes = _scopes_of(spans, starts)
+    scopes = _scopes_of(spans, starts, traces)
     versions = [span.version for span in spans]
-    if not _are_plain(scopes, versions):
+    if scopes is None or not are_plain_numbers(versions):
         return None
     count = len(spans)
     return SpanColumns(
@@ -96,17 +101,20 @@ def encode_begun(spans: Sequence[HostedSession], starts: Sequence[Any]) -> SpanC
     )
 
 
-def encode_alike(starts: Sequence[Any], ended: EndColumns) -> SpanColumns | None:
+def encode_alike(
+    starts: Sequence[Any], ended: EndColumns, traces: Sequence[bytes]
+) -> SpanColumns | None:
     """Write sessions; None if what their runner was given is odd.
 
     Args:
         starts: The `StartFacts` of each that was claimed; None for those that were read before.
         ended: How each has ended.
+        traces: The trace of each that was claimed.
     """
     spans: list[HostedSession] = ended.span
-    scopes = _scopes_of(spans, starts)
+    scopes = _scopes_of(spans, starts, traces)
     versions = [span.version for span in spans]
-    if not _are_plain(scopes, versions + ended.version_end):
+    if scopes is None or not are_plain_numbers(versions + ended.version_end):
         return None
     parents, replicas = _places_of(spans, starts, scopes)
     statuses, fields = _verdicts_of(ended, versions)
@@ -127,33 +135,48 @@ def encode_alike(starts: Sequence[Any], ended: EndColumns) -> SpanColumns | None
     )
 
 
-def _scopes_of(spans: Sequence[HostedSession], starts: Sequence[Any]) -> list[Any]:
-    """Give the scope of each as a frame keeps it."""
+def _scopes_of(
+    spans: Sequence[HostedSession], starts: Sequence[Any], traces: Sequence[bytes]
+) -> list[Any] | None:
+    """Give the scope of each as a frame keeps it; None if one has to be cleaned before."""
     options: TaskOptions | None = None
-    label, prefix, key, group, sample = None, "task/", None, None, 0
+    label: Any = None
+    outer: Scope | None = None
+    prefix, key, group, sample, step = "task/", None, None, 0, None
     scopes: list[Any] = []
-    for span, start in zip(spans, starts, strict=True):
+    texts: list[Any] = []
+    numbers: list[Any] = []
+    for span, start, trace_id in zip(spans, starts, traces, strict=True):
         if start is None:
-            scopes.append(_Scope(*span.scope.as_row()))
+            read = _Scope(*span.scope.as_row())
+            texts += (read.task_key, read.group)
+            numbers += (read.step, read.sample)
+            scopes.append(read)
             continue
+        # What sessions share is looked at once.
         if span.settings is not options:
             options = span.settings
-            key, sample = options.key, options.sample
-            group = None if options.group is None else str(options.group)
+            key, group, sample = options.key, options.group, options.sample
+            if group is not None:
+                group = str(group)
+                texts.append(group)
+            if key is not None:
+                texts.append(key)
+            numbers.append(sample)
         if span.label is not label:
             label = span.label
             prefix = f"{getattr(label, '__name__', 'task')}/"
-        name = key or f"{prefix}{span.number}"
-        trace_id = span.trace_id or b""  # which it has
-        scopes.append(_Scope(trace_id, span.outer.step, name, group, span.id, sample))
-    return scopes
-
-
-def _are_plain(scopes: list[Any], versions: list[Any]) -> bool:
-    """Say whether all is as it should be, and need not be cleaned one by one."""
-    texts = [scope.task_key for scope in scopes] + [scope.group for scope in scopes]
-    numbers = [scope.step for scope in scopes] + [scope.sample for scope in scopes]
-    return are_plain_texts(texts, SHORT) and are_plain_numbers(numbers + versions)
+            texts.append(prefix)
+        if span.outer is not outer:
+            outer = span.outer
+            step = outer.step
+            numbers.append(step)
+        number = span.number
+        if not -_LONG < number < _LONG:
+            return None
+        scopes.append(_Scope(trace_id, step, key or f"{prefix}{number}", group, span.id, sample))
+    is_plain = are_plain_texts(texts, SHORT - _DIGITS) and are_plain_numbers(numbers)
+    return scopes if is_plain else None
 
 
 def _places_of(
@@ -174,15 +197,28 @@ def _places_of(
 
 
 def _attrs_of(ended: EndColumns, replicas: Iterable[str]) -> msgspec.Raw:
-    columns = (
-        map(sub, ended.admitted_ns, ended.submitted_ns),
-        map(sub, ended.started_ns, ended.admitted_ns),
+    times = (
+        ended.submitted_ns,
+        ended.admitted_ns,
+        ended.started_ns,
+        ended.finished_ns,
+        ended.delivered_ns,
         ended.execution_ns,
-        map(sub, ended.delivered_ns, ended.finished_ns),
-        map(sub, ended.delivered_ns, ended.submitted_ns),
     )
-    seconds = (map(mul, column, repeat(1e-9)) for column in columns)
-    return msgspec.Raw(_encode(list(map(_Attrs, replicas, *seconds))))
+    attrs = [
+        _Attrs(
+            replica,
+            (admitted - submitted) * 1e-9,
+            (started - admitted) * 1e-9,
+            execution * 1e-9,
+            (delivered - finished) * 1e-9,
+            (delivered - submitted) * 1e-9,
+        )
+        for replica, submitted, admitted, started, finished, delivered, execution in zip(
+            replicas, *times, strict=True
+        )
+    ]
+    return msgspec.Raw(_encode(attrs))
 
 
 def _verdicts_of(ended: EndColumns, versions: list[int | None]) -> tuple[bytes, dict[int, Any]]:

@@ -25,28 +25,30 @@ def outcome_of(task: Task, version_end: int | None) -> Outcome:
     versions: tuple[int, ...] = ()
     if start is not None:
         versions = (start, *rare.versions) if rare is not None and rare.versions else (start,)
+    attempt_ns, finished_ns = task.attempt_ns, task.finished_ns or task.submitted_ns
+    execution_ns = 0 if attempt_ns is None else finished_ns - attempt_ns
     # By position: naming two dozen fields takes twice as long.
     return Outcome(
         task.id,
         status,
         task.reason,
         task.value,
-        task.failure,
-        task.detail,
+        None if rare is None else rare.failure,
+        "" if rare is None else rare.detail,
         options.group,
         options.tier,
         options.tags,
-        task.attempt,
+        1 if rare is None else rare.attempt,
         task.submitted_ns,
         task.admitted_ns,
-        task.started_ns,
-        task.finished_ns or task.submitted_ns,
+        attempt_ns if rare is None else task.started_ns,
+        finished_ns,
         start,
         version_end if start is not None else None,
         versions,
         rare.partial if rare is not None and status is not Status.OK else None,
         (*rare.history, attempt_of(task)) if rare is not None and rare.history else (),
-        task.execution_ns,
+        execution_ns if rare is None else rare.execution_ns + execution_ns,
         task.span,
     )
 

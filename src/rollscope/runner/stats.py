@@ -10,8 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rollscope.runner.outcome import Reason, Status
-    from rollscope.runner.task import Task
+    from rollscope.runner.outcome import Outcome, Reason, Status
 
 __all__ = ["Figures", "Histogram", "Stats"]
 
@@ -101,24 +100,24 @@ class Figures:
         self.slot_ns += was * (now_ns - self._changed_ns)
         self._changed_ns = now_ns
 
-    def ended(self, tasks: Sequence[Task]) -> None:
+    def ended(self, outcomes: Sequence[Outcome]) -> None:
         """Count tasks that have ended."""
         queued, running = self._queued, self._running
         status = reason = None
         alike = 0
-        for task in tasks:
-            if task.status is not status or task.reason is not reason:
+        for outcome in outcomes:
+            if outcome.status is not status or outcome.reason is not reason:
                 if alike:
                     self._count(status, reason, alike)
-                status, reason, alike = task.status, task.reason, 0
+                status, reason, alike = outcome.status, outcome.reason, 0
             alike += 1
-            admitted_ns = task.admitted_ns
+            admitted_ns = outcome.admitted_ns
             if admitted_ns is not None:
-                queued[(admitted_ns - task.submitted_ns >> 10).bit_length()] += 1
-                running[(task.execution_ns >> 10).bit_length()] += 1
+                queued[(admitted_ns - outcome.submitted_ns >> 10).bit_length()] += 1
+                running[(outcome.execution_ns >> 10).bit_length()] += 1
         if alike:
             self._count(status, reason, alike)
-            self.ended_ns = tasks[-1].finished_ns or self.ended_ns
+            self.ended_ns = outcomes[-1].finished_ns
 
     def _count(self, status: Status | None, reason: Reason | None, count: int) -> None:
         key = status, reason

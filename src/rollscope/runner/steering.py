@@ -75,8 +75,8 @@ class Steering(RunnerBase):
                     chosen = [task for task in kernel.live.values() if is_chosen(task)]
             waiting = [task for task in chosen if task.state in (QUEUED, BACKOFF)]
             running = [task for task in chosen if task.state == RUNNING]
-            count = kernel.end_waiting(waiting, status, chosen_reason)
-            count += sum(kernel.stop(task, status, chosen_reason) for task in running)
+            count = kernel.stops.end_waiting(waiting, status, chosen_reason)
+            count += sum(kernel.stops.stop(task, status, chosen_reason) for task in running)
             kernel.figures.cancels += count
             return count
 
@@ -108,7 +108,7 @@ class Steering(RunnerBase):
 
     def _abort_running(self) -> None:
         for task in self._kernel.running_tasks():
-            self._kernel.abort(task)
+            self._kernel.stops.abort(task)
 
     def resume(self, owner: object | None = None, *, all: bool = False) -> bool:
         """Let go of a pause; true if the runner is paused no more.

@@ -85,10 +85,14 @@ class Rare:
     """What few tasks have."""
 
     __slots__ = (
+        "attempt",
         "cancel_hooks",
         "children",
         "deadline",
+        "detail",
         "entries",
+        "execution_ns",
+        "failure",
         "history",
         "holders",
         "hooks",
@@ -98,16 +102,24 @@ class Rare:
         "progress_ns",
         "retries",
         "seen_span",
+        "started_ns",
+        "stop",
         "versions",
     )
 
     def __init__(self) -> None:
+        self.attempt = 1
+        """Which execution of it the one at hand is."""
         self.cancel_hooks: list[Callable[[], Awaitable[object]]] = []
         self.children: set[Any] = set()
         self.entries: list[Any] = []
         """Timers to be taken back when the attempt ends."""
         self.deadline: Any = None
         """The timer of its limit over all attempts."""
+        self.detail = ""
+        self.execution_ns = 0
+        """In the attempts before the one at hand."""
+        self.failure: Failure | None = None
         self.history: list[Attempt] = []
         self.holders = 1
         """How many of its coroutines have to wait at a pause point for it to count as held."""
@@ -120,6 +132,10 @@ class Rare:
         self.progress_ns = 0
         self.retries = 0
         self.seen_span = 0
+        self.started_ns: int | None = None
+        """When its first attempt started, if the one at hand is another."""
+        self.stop: tuple[Status, Reason] | None = None
+        """Set when it was told to stop; that is then how it ends."""
         self.versions: list[int] = []
 
 
@@ -140,26 +156,18 @@ class Task:
     submitted_ns: int
     id: int = -1
     state: int = QUEUED
-    attempt: int = 1
     admitted_ns: int | None = None
-    started_ns: int | None = None
     attempt_ns: int | None = None
     """When the attempt at hand started."""
     finished_ns: int | None = None
-    execution_ns: int = 0
-    """Over all attempts."""
     version_start: int | None = None
     context: Any = None
     """What the attempt at hand runs in."""
     runs_in: Any = None
     """What executes it: an asyncio task, or a lease on another machine."""
-    stop: tuple[Status, Reason] | None = None
-    """Set when it was told to stop; that is then how it ends."""
     status: Status = Status.OK
     reason: Reason = Reason.ACCEPTED
     value: Any = None
-    failure: Any = None
-    detail: str = ""
     span: Any = None
     rare: Any = None
     kernel: Any = None
@@ -179,6 +187,27 @@ class Task:
         """The group it belongs to."""
         return self.options.group
 
+    @property
+    def attempt(self) -> int:
+        """Which execution of it the one at hand is, from 1."""
+        return 1 if self.rare is None else self.rare.attempt
+
+    @property
+    def started_ns(self) -> int | None:
+        """When its first attempt started, here or elsewhere."""
+        rare: Rare | None = self.rare
+        return self.attempt_ns if rare is None or rare.started_ns is None else rare.started_ns
+
+    @property
+    def stop(self) -> tuple[Status, Reason] | None:
+        """How it was told to end, if it was."""
+        return None if self.rare is None else self.rare.stop
+
+    @property
+    def failure(self) -> Failure | None:
+        """The error that the attempt at hand has ended with."""
+        return None if self.rare is None else self.rare.failure
+
     def more(self) -> Rare:
         """Give the part that few tasks have, made when it is first needed."""
         rare: Rare | None = self.rare
@@ -196,4 +225,6 @@ class Task:
     ) -> None:
         """Note how the attempt ended."""
         self.status, self.reason, self.value = status, reason, value
-        self.failure, self.detail = failure, detail
+        if failure is not None or detail or self.rare is not None:
+            rare = self.more()
+            rare.failure, rare.detail = failure, detail

@@ -93,7 +93,7 @@ class Timers:
             self._armed.cancel()
             self._armed = None
 
-    def _arm(self) -> None:
+    def _arm(self, least_s: float = 0.0) -> None:
         if self._loop is None:
             return
         while self._heap and self._heap[0].act is None:
@@ -106,7 +106,7 @@ class Timers:
             if self._armed_ns <= due_ns:
                 return
             self._armed.cancel()
-        delay_s = max(0.0, (due_ns - self._clock()) / 1e9)
+        delay_s = max(least_s, (due_ns - self._clock()) / 1e9)
         self._armed_ns = due_ns
         self._armed = self._loop.call_later(delay_s, self._ring, context=self._nowhere)
 
@@ -131,8 +131,11 @@ class Timers:
                     act()
         except BaseException as error:  # a fault of ours
             self._on_error(error)
-        self._arm()
+        self._arm(0.0 if due else _TICK_S)
 
 
+_TICK_S: Final = 0.001
+"""A loop that goes by milliseconds rings early by a part of one. Asked for that part again, it
+would ring at once, and so over and over until the time has come."""
 _LATE_NS: Final = 50_000_000
 """A timer that rings later than this tells of a loop that was held up."""

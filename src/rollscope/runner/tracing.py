@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rollscope.instrument import default
 from rollscope.instrument.buffers import Host
+from rollscope.model.loops import BLOCKED_EVENT, LAG_METRIC
 from rollscope.runner.lane import Lane
 from rollscope.runner.recording import announce_sessions, record_attempt, record_sessions
 from rollscope.runner.sessionfacts import StartFacts, facts_of
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["Trace"]
 
 _UNFETCHED_S: Final = 0.75
-_LAG_METRIC: Final = "event_loop_lag_seconds"
-"""What verdicts, the page and alerts look for."""
 
 
 class Trace:
@@ -78,8 +77,10 @@ class Trace:
             self._ending = {} if recorder is None else recorder.buffers.ending
             self._hosted = [] if recorder is None else recorder.buffers.hosted
             if recorder is not None:
-                record = partial(record_sessions, recorder.types)
-                recorder.buffers.host = Host(record, announce_sessions)
+                types = recorder.types
+                recorder.buffers.host = Host(
+                    partial(record_sessions, types), partial(announce_sessions, types)
+                )
             self.is_on = recorder is not None
             self._lane.record_with(self._types, self._tracer or default._tracer)
 
@@ -127,7 +128,7 @@ class Trace:
             if span is not None:
                 ending[span] = outcome
                 span.is_over = True
-                if span.trace_id is not None:  # it has an id, and so may be among the open ones
+                if span.has_id:  # and so may be among the open ones
                     no_longer_open(span.id, None)
 
     def _record_unfetched(self) -> None:
@@ -198,16 +199,18 @@ class Trace:
         span = context.get(recorder.current)
         return None if span is None or span is task.span else span.name
 
-    def lagged(self, lag_s: float) -> None:
-        """Record how long the loop took to answer."""
+    def lagged(self, lags_s: Sequence[float]) -> None:
+        """Record how long the loop took to answer, each time it was asked."""
         if self._recorder is not None:
-            (self._tracer or default._tracer).observe(_LAG_METRIC, lag_s)
+            observe = (self._tracer or default._tracer).observe
+            for lag_s in lags_s:
+                observe(LAG_METRIC, lag_s)
 
     def blocked(self, task_id: int | None, frames: Sequence[str], blocked_s: float) -> None:
         """Record that user code has blocked the loop."""
         if self._recorder is not None:
             (self._tracer or default._tracer).event(
-                "loop_blocked",
+                BLOCKED_EVENT,
                 runner=self._name,
                 task=task_id,
                 culprit=frames[-1] if frames else "",

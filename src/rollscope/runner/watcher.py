@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from rollscope.instrument.stacks import call_chain
+from rollscope.model.loops import BLOCKED_FROM_S
 from rollscope.runner.guard import log
 
 if TYPE_CHECKING:
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Block", "Watcher"]
 
-_PATIENCE_S: Final = 0.25
 _KEPT: Final = 20
+_TELL_EVERY_S: Final = 1.0
+"""Lags are recorded together: one at a time, they alone would keep a recorder busy while every task
+waits for an engine."""
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -44,12 +47,16 @@ class Watcher:
         self._name = name
         self._thread: threading.Thread | None = None
         self._work = threading.Event()
-        self._answered = threading.Event()
-        self._end = threading.Event()
+        # Bare locks to wait at: an `Event` takes ten calls for each wait.
+        self._pace = threading.Lock()
+        self._pace.acquire()
+        self._is_over = False
         self.lag_s = 0.0
         """How long the loop took to answer the last time."""
         self.blocked_since: float | None = None
         self.blocks: list[Block] = []
+        self._untold: list[float] = []
+        self._told_at = 0.0
 
     def wake(self) -> None:
         """Begin to watch: a task was started; from the loop thread."""
@@ -64,9 +71,10 @@ class Watcher:
 
     def stop(self) -> None:
         """End the thread."""
-        self._end.set()
+        if not self._is_over:
+            self._is_over = True
+            self._pace.release()
         self._work.set()
-        self._answered.set()
 
     def blocked_for_s(self) -> float:
         """Say how long the loop has not answered; 0 if it does."""
@@ -75,30 +83,33 @@ class Watcher:
 
     def _watch(self) -> None:
         assert self._probe_s is not None  # noqa: S101  (the thread is not started without)
-        while not self._end.is_set():
-            self._work.wait()
+        while not self._is_over:
+            if not self._work.is_set():
+                self._work.wait()
             if not self._kernel.running:
+                self._tell_lags()
                 self._work.clear()
                 if not self._kernel.running:  # none started between the two looks
                     continue
                 self._work.set()
             self._probe()
-            self._end.wait(self._probe_s)
+            self._pace.acquire(timeout=self._probe_s)  # given back only at the end
+        self._tell_lags()
 
     def _probe(self) -> None:
-        answered = self._answered
-        answered.clear()
+        answered = threading.Lock()
+        answered.acquire()
         asked = time.monotonic()
-        self._kernel.call_loop(answered.set)
-        if answered.wait(_PATIENCE_S):
+        self._kernel.call_loop(answered.release)
+        if answered.acquire(timeout=BLOCKED_FROM_S):
             self._note_lag(time.monotonic() - asked)
             return
-        if self._end.is_set() or self._kernel.loop is None or self._kernel.loop.is_closed():
+        if self._is_over or self._kernel.loop is None or self._kernel.loop.is_closed():
             return
         self.blocked_since = asked
         task_id, frames = self._culprit()
-        while not answered.wait(1.0):
-            if self._end.is_set():
+        while not answered.acquire(timeout=1.0):
+            if self._is_over:
                 return
         self._note_lag(time.monotonic() - asked)
         self.blocked_since = None
@@ -106,7 +117,14 @@ class Watcher:
 
     def _note_lag(self, lag_s: float) -> None:
         self.lag_s = lag_s
-        self._kernel.trace.lagged(lag_s)
+        self._untold.append(lag_s)
+        if lag_s >= BLOCKED_FROM_S or time.monotonic() - self._told_at >= _TELL_EVERY_S:
+            self._tell_lags()
+
+    def _tell_lags(self) -> None:
+        self._told_at = time.monotonic()
+        untold, self._untold = self._untold, []
+        self._kernel.trace.lagged(untold)
 
     def _culprit(self) -> tuple[int | None, list[str]]:
         kernel = self._kernel

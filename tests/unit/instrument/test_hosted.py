@@ -99,8 +99,28 @@ def test_a_claimed_session_has_its_ids_and_nothing_is_asked_of_it(bench: Bench) 
     span = copy_context().run(bench.begin)
     span.is_over = True
     assert bench.claim(span) == [True]
-    assert span.ref == SpanRef(span.trace_id or b"", span.id)
+    assert span.ref == SpanRef(bench.types.hosted.traces_of([span.id])[0], span.id)
     assert (bench.asked, bench.buffers.open) == ([], {})
+
+
+def test_a_forked_child_names_a_claimed_session_as_its_parent_does(bench: Bench) -> None:
+    span = copy_context().run(bench.begin)
+    bench.claim(span)
+    claimed = span.ref
+    bench.types.renew_ids()
+    assert claimed == span.ref == SpanRef(span.scope.trace_id, span.id)
+
+
+def test_a_share_of_the_traces_by_their_last_bytes_is_that_share_of_the_sessions(
+    bench: Bench,
+) -> None:
+    spans = [copy_context().run(bench.begin, number) for number in range(1_000)]
+    bench.claim(*spans)
+    traces = set(bench.types.hosted.traces_of(span.id for span in spans))
+    assert {len(trace) for trace in traces} == {16}
+    assert len(traces) == 1_000
+    sampled = sum(int.from_bytes(trace[8:]) < 2**64 // 10 for trace in traces)
+    assert 90 <= sampled <= 110
 
 
 def test_what_is_read_of_a_claimed_session_agrees_with_its_ids(bench: Bench) -> None:

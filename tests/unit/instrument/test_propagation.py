@@ -204,6 +204,7 @@ def test_an_invalid_traceparent_is_told_once(
         ("rollscope.session=-1", {}),
         ("rollscope.session=0", {}),
         ("rollscope.session=zz", {}),
+        ("rollscope.session=" + "f" * 16, {"session_id": "f" * 16}),
         ("rollscope.session=" + "f" * 17, {}),
         ("rollscope.task=%00%ff%", {"task_key": "\0\ufffd%"}),
         ("rollscope.task=", {"task_key": ""}),

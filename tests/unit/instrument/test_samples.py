@@ -316,7 +316,22 @@ def test_a_series_is_due_a_second_after_it_was_last_written(lab: Lab) -> None:
         lab.fold(tenth * second // 10)
         taken += [(m.name, tenth, m.value) for m in lab.samples.take(tenth * second // 10)]
     assert taken == [("busy", 0, 1), ("busy", 10, 10), ("rare", 17, 1), ("busy", 20, 10)]
-    assert lab.samples.is_waiting
+    assert not lab.samples.is_due(3 * second - 1)
+    assert lab.samples.is_due(3 * second)
+    lab.samples.take(3 * second)
+    assert not lab.samples.is_due(9 * second)
+
+
+def test_what_a_step_has_cut_off_is_due_at_once(lab: Lab) -> None:
+    lab.call(COUNT, "n")
+    lab.fold(1000)
+    lab.samples.take(1000)
+    lab.call(COUNT, "n")
+    lab.fold(2000)
+    assert not lab.samples.is_due(2000)
+    lab.mark(STEP_BEGUN, 0, 3000, 11)
+    lab.fold(3000)
+    assert lab.samples.is_due(3000)
 
 
 def test_a_fault_of_ours_costs_the_calls_of_one_slice_which_are_counted(

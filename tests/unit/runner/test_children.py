@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from rollscope.runner import Runner, Status
+from rollscope.runner import Retry, Runner, Status
 from tests.unit.runner.virtual import Stage, play
 
 
@@ -115,6 +115,34 @@ def test_attempts_that_were_given_up_do_not_wait_for_each_other() -> None:
         assert (outcome.status, outcome.attempts) == (Status.CANCELLED, 3)
         await asyncio.sleep(1000.0)  # by then every child has ended
         assert runner.health().zombies == 0
+
+    play(main, cleanup_s=2.0)
+
+
+def test_a_failed_attempt_whose_child_does_not_end_does_not_end_the_next_one() -> None:
+    attempts = 0
+
+    async def work() -> str:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            asyncio.get_running_loop().create_task(swallow(5.0))
+            await asyncio.sleep(0)
+            raise ConnectionError
+        return "second"
+
+    async def main(stage: Stage) -> None:
+        runner = stage.runner
+        retry = Retry(rules={ConnectionError: "infra"}, per_task=1, base_s=1e6, cap_s=1e6)
+        handle = runner.options(retry=retry).submit(work)
+        await asyncio.sleep(4.0)
+        assert runner.health().zombies == 1
+        await asyncio.sleep(2.0)  # the child has ended, and with it what was given up
+        assert runner.health().zombies == 0
+        assert runner.stats().late_results == 1
+        outcome = await handle
+        assert (outcome.value, outcome.attempts) == ("second", 2)
+        assert outcome.execution_ns < 4e9
 
     play(main, cleanup_s=2.0)
 

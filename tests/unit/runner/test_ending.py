@@ -148,6 +148,29 @@ def test_when_the_loop_dies_every_task_is_lost_and_every_waiter_is_told(
         assert [handle.result(PATIENCE_S).value for handle in handles] == list(range(5))
 
 
+def test_a_close_leaves_a_loop_alone_that_is_ending_by_itself(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    runner = Runner(probe_s=None).start()
+    started, release = threading.Event(), threading.Event()
+
+    async def use_a_thread() -> None:
+        started.set()
+        await asyncio.to_thread(release.wait, PATIENCE_S)
+
+    loop = runner._kernel.loop
+    assert loop is not None
+    runner.submit(use_a_thread)
+    started.wait(PATIENCE_S)
+    loop.call_soon_threadsafe(loop.stop)
+    while runner.health().state != "broken":
+        time.sleep(0.001)
+    threading.Timer(0.2, release.set).start()  # for which the loop's end waits
+    runner.close()
+    assert loop.is_closed()
+    assert [record.message for record in caplog.records] == ["the runner's loop has died"]
+
+
 def test_a_close_while_the_loop_is_blocked_lets_go_in_time() -> None:
     runner = Runner(probe_s=None).start()
     blocked, release = threading.Event(), threading.Event()

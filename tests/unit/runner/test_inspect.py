@@ -6,7 +6,9 @@ import asyncio
 import logging
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,7 +16,7 @@ import rollscope as rs
 from rollscope.errors import RunnerBroken
 from rollscope.instrument.sinks.memory import MemorySink
 from rollscope.model.records import MetricRecord
-from rollscope.runner import Reason, Runner, ctx
+from rollscope.runner import Reason, Runner, ctx, watcher
 from rollscope.testing import capture
 from rollscope.testing.capture import Capture
 from tests.unit.runner.virtual import Stage, play, turn_until
@@ -186,6 +188,36 @@ def test_how_late_the_loop_is_goes_to_the_tracer_that_the_runner_records_with() 
         records = Capture(tracer, sink).records()
     lags = [one for one in records if isinstance(one, MetricRecord)]
     assert "event_loop_lag_seconds" in {one.name for one in lags}
+
+
+def test_asyncio_knows_a_task_by_the_name_of_its_function() -> None:
+    async def rollout() -> str:
+        running = asyncio.current_task()
+        return "" if running is None else running.get_name()
+
+    with Runner(concurrency=1) as runner:
+        assert runner.submit(rollout).result(PATIENCE_S).value == "rollout"
+        assert runner.submit(partial(rollout)).result(PATIENCE_S).value.startswith("Task-")
+
+
+def test_lags_are_told_together_once_in_a_while_and_none_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watcher, "_TELL_EVERY_S", 0.05)
+    told: list[list[float]] = []
+    asked: list[None] = []
+
+    def answer(act: Callable[[], object]) -> None:
+        asked.append(None)
+        act()
+
+    kernel = Mock(running=1, call_loop=answer, trace=Mock(lagged=told.append))
+    watching = watcher.Watcher(kernel, 0.001, "test")
+    watching.wake()
+    _eventually(lambda: len(told) >= 3)
+    watching.stop()
+    _eventually(lambda: sum(map(len, told)) == len(asked))
+    assert max(map(len, told)) > 1
 
 
 def test_health_tells_the_oldest_and_the_last_progress() -> None:

@@ -190,7 +190,7 @@ def test_a_session_that_was_only_looked_at_is_written_like_the_others(bench: Ben
 
 def test_open_sessions_are_announced_as_they_would_be_one_by_one(bench: Bench) -> None:
     first, second = bench.find_open(1, group="g", sample=2), bench.find_open(2, key="item")
-    columns, left = announce_sessions([first, second])
+    columns, left = announce_sessions(bench.types, [first, second])
     assert columns is not None
     assert left == []
     assert list(read_number_column(columns.span_id)) == [first.id, second.id]
@@ -207,13 +207,20 @@ def test_an_uncommon_open_session_is_left_to_be_announced_alone(
     bench: Bench, options: dict[str, Any]
 ) -> None:
     odd = bench.find_open(1, **options)
-    assert announce_sessions([odd]) == (None, [odd])
+    assert announce_sessions(bench.types, [odd]) == (None, [odd])
+
+
+def test_an_open_session_of_a_very_long_number_is_left_to_be_announced_alone(
+    bench: Bench,
+) -> None:
+    odd = bench.find_open(10**600)
+    assert announce_sessions(bench.types, [odd]) == (None, [odd])
 
 
 def test_an_open_session_that_was_read_is_left_to_be_announced_alone(bench: Bench) -> None:
     read, unread = bench.find_open(1), bench.find_open(2)
     read.attrs["mine"] = 5
-    columns, left = announce_sessions([read, unread])
+    columns, left = announce_sessions(bench.types, [read, unread])
     assert columns is not None
     assert (list(read_number_column(columns.span_id)), left) == ([unread.id], [read])
 

@@ -297,7 +297,7 @@ def test_a_task_that_was_taken_back_for_its_age_is_unfinished_again(runner: Runn
     runner.submit(double, 8)
     assert runner._until(lambda: runner.ledger().outbox == 1, LONG_S)
     task = Task(double, (8,), {}, copy_context(), TaskOptions(), 0)
-    task.id, task.attempt = 0, 1
+    task.id = 0
     runner._kernel.keeper.requeued([task])
     state = runner.state_dict()
     assert (len(state["inputs"]), state["outcomes"]) == (1, [])

@@ -259,7 +259,7 @@ class Group:
         assert reason is not None  # noqa: S101  (called because it was set)
         comes_back = False
         for task in list(self._live):
-            is_told = kernel.stop(task, Status.CANCELLED, reason)
+            is_told = kernel.stops.stop(task, Status.CANCELLED, reason)
             # One whose attempt has just ended may be about to be tried again: next turn, then.
             comes_back |= not is_told and task.stop is None and task in self._live
         if comes_back and kernel.error is None:

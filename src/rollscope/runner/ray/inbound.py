@@ -57,10 +57,7 @@ class Inbound:
         task, kernel = lease.task, self._kernel
         lease.has_started = True
         task.attempt_ns = member.here_ns(start.started_ns, lease.leased_ns, kernel.clock())
-        if task.started_ns is None:
-            task.started_ns = task.attempt_ns
-            task.version_start = start.version
-        kernel.started(task)
+        kernel.started(task, start.version)
 
     def _save(self, member: Member, saved: Saved) -> None:
         lease = member.leases.get(saved.lease)
@@ -121,7 +118,7 @@ class Inbound:
             if task.state == DONE:
                 kernel.ended(task)
             else:
-                kernel.leftovers.attempt_returned(task, lease.attempt)
+                kernel.leftovers.attempt_returned(lease)
             return
         task.end(done.status, done.reason, value, done.failure, done.detail)
         if task.stop is not None:

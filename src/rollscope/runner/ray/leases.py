@@ -21,7 +21,7 @@ def recover(kernel: Kernel, lease: Lease, why: str) -> None:
     """Start a task again whose actor is gone, from its last checkpoint, or end it as lost."""
     task = lease.task
     if not lease.is_current:
-        kernel.leftovers.forget_attempt(task.id, lease.attempt)
+        kernel.leftovers.forget_attempt(lease)
         return
     if not lease.is_sent:
         hand_back(kernel, lease)
@@ -31,13 +31,11 @@ def recover(kernel: Kernel, lease: Lease, why: str) -> None:
         return
     lost_before = sum(one.reason is Reason.LOST for one in task.more().history)
     if lost_before >= LOSSES:
-        task.stop = (Status.FAILED, Reason.LOST)  # final, whatever the rules of retries say
+        stop = task.more().stop = (Status.FAILED, Reason.LOST)  # whatever the rules of retries say
         text = f"lost {lost_before + 1} times, the last time because {why}"
-        task.end(*task.stop, failure=Failure("infra", "ActorLost", text, ""), detail=text)
+        task.end(*stop, failure=Failure("infra", "ActorLost", text, ""), detail=text)
         kernel.ended(task)
         return
-    if task.attempt_ns is not None:
-        task.execution_ns += task.finished_ns - task.attempt_ns
     task.end(Status.FAILED, Reason.LOST, detail=why)
     kernel.attempts.requeue(task)
 
@@ -56,7 +54,7 @@ def _ends_now(kernel: Kernel, task: Task) -> bool:
         return False
     if task.rare is not None and task.rare.is_aborted:
         task.rare.is_aborted = False
-        task.stop = None
+        task.rare.stop = None
         return False
     task.finished_ns = kernel.clock()
     task.end(*task.stop)

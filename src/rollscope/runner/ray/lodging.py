@@ -84,7 +84,7 @@ class Lodging:
             self.mailbox.returned(call.lease)
         elif call.id in self.leases:
             self._behind[call.id] = call
-            kernel.stop(kernel.live[call.id], Status.CANCELLED, Reason.REQUESTED)
+            kernel.stops.stop(kernel.live[call.id], Status.CANCELLED, Reason.REQUESTED)
         else:
             return self._make_task(call)
         return None
@@ -107,12 +107,14 @@ class Lodging:
             return None
         now_ns = self.runner._clock()
         task = Task(function, args, kwargs, context, options, now_ns)
-        task.id, task.attempt, task.span = call.id, call.attempt, call.carrier
+        task.id, task.span = call.id, call.carrier
         self.leases[call.id] = call.lease
         if partial is not None:
             task.more().partial = partial
+        if call.attempt > 1:
+            task.more().attempt = call.attempt
         if call.spent_s is not None:
-            task.started_ns = now_ns - int(call.spent_s * 1e9)
+            task.more().started_ns = now_ns - int(call.spent_s * 1e9)
         return task
 
     # --- told by the head ------------------------------------------------------------------------
@@ -125,7 +127,7 @@ class Lodging:
         for lease, status, reason in orders:
             why = (Status(status), Reason(reason))
             if lease in task_of:
-                kernel.stop(kernel.live[task_of[lease]], *why)
+                kernel.stops.stop(kernel.live[task_of[lease]], *why)
                 continue
             # The call may have overtaken its lease; one for an attempt that has ended is never
             # looked at, and goes when there are too many.
@@ -150,7 +152,7 @@ class Lodging:
             ]
         if waiting:
             self._returning = {task.id for task in waiting}
-            kernel.end_waiting(waiting, Status.CANCELLED, Reason.REQUESTED)
+            kernel.stops.end_waiting(waiting, Status.CANCELLED, Reason.REQUESTED)
             self._returning = set()
 
     def learn_version(self, change: int, version: int | None) -> None:

@@ -46,7 +46,6 @@ class Lease:
 
     __slots__ = (
         "actor",
-        "attempt",
         "expires_s",
         "has_started",
         "is_ending",
@@ -63,7 +62,6 @@ class Lease:
         self.actor = member.name
         self.member = member
         self.task = task
-        self.attempt = task.attempt
         self.leased_ns = leased_ns
         self.expires_s = 0.0
         self.is_sent = False
