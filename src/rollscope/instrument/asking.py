@@ -29,22 +29,29 @@ class StackRequests:
     def __init__(self, path: str | None) -> None:
         """Look at a file; None if there is no run directory to be asked in."""
         self._path = path
-        self._seen_ns = 0
+        self._seen_ns: int | None = None
         self._came_s: float | None = None
 
     def came(self) -> bool:
         """Say whether somebody has asked since the last look."""
-        if self._path is None:
-            return False
-        try:
-            touched_ns = os.stat(self._path).st_mtime_ns
-        except OSError:
-            return False
-        is_new = touched_ns != self._seen_ns
+        touched_ns = self._touched_ns()
+        is_new = touched_ns not in (None, self._seen_ns)
         if is_new:
             self._seen_ns = touched_ns
             self._came_s = time.monotonic()
         return is_new
+
+    def are_waiting(self) -> bool:
+        """Say whether `came` would say so."""
+        return self._touched_ns() not in (None, self._seen_ns)
+
+    def _touched_ns(self) -> int | None:
+        if self._path is None or not os.access(self._path, os.F_OK):  # which costs half of `stat`
+            return None
+        try:
+            return os.stat(self._path).st_mtime_ns
+        except OSError:
+            return None
 
     def are_expected(self) -> bool:
         """Say whether somebody has asked lately, who should not have to wait for the next time."""

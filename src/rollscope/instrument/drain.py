@@ -6,44 +6,35 @@ interpreter lock is not held up.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from rollscope.errors import FrameError
+from rollscope.instrument.announcing import Announcer
 from rollscope.instrument.buffers import HOSTED, ROW, STATUS, WHAT, take_all
 from rollscope.instrument.encoder import encode_rows
 from rollscope.instrument.guard import guarded, tell_once
-from rollscope.instrument.hosted import HostedSession
-from rollscope.instrument.parcel import Held, Importance, Parcel, count_held, importance_of
+from rollscope.instrument.packer import Packer
+from rollscope.instrument.parcel import Importance, count_held, importance_of
 from rollscope.instrument.redaction import Redaction, RedactionFailed
 from rollscope.instrument.samples import Samples
 from rollscope.instrument.sanitise import clean_attrs, clean_text
-from rollscope.instrument.sinks import Frame
 from rollscope.instrument.snapshot import snapshot_payload
+from rollscope.instrument.stepaside import step_aside
 from rollscope.model.batch import (
-    SCHEMA_VERSION,
-    Batch,
     Fact,
     Heartbeat,
-    Metric,
     Payload,
     ProcessHeader,
     SpanColumns,
     Stack,
-    encode_batch,
-    number_column,
 )
-from rollscope.model.frames import pack_frame
-from rollscope.model.kinds import STATUS_CODES, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from rollscope.config import Settings
     from rollscope.instrument.buffers import Buffers, Host
     from rollscope.instrument.clock import Clock, WallLine
     from rollscope.instrument.outbox import Outbox
-    from rollscope.instrument.spans import Span
     from rollscope.instrument.stacks import SpanStack
 
 __all__ = ["Drain"]
@@ -70,13 +61,9 @@ _LEAST_CALLS: Final = 300_000
 """May always wait: what a million calls a second leave while the writer sleeps its longest."""
 _MOST_AT_ONCE: Final = {"payload": 2_000, "fact": 50_000}
 """More than that between two looks comes faster than it can be worked off."""
-_FEW_ANNOUNCED: Final = 1_000
-_ANNOUNCE_AT_ONCE: Final = 100
-_STEP_ASIDE_S: Final = 0.0001
 _FRAME_BYTES: Final = 8 * 1024 * 1024
 _LIST_EVERY: Final = 10
 """Every tenth heart-beat lists the open spans and repeats the header."""
-_OPEN: Final = STATUS_CODES[Status.OPEN]
 
 
 class Drain:
@@ -91,22 +78,27 @@ class Drain:
         wall: WallLine,
         process: bytes,
         header: ProcessHeader,
+        watch: Callable[[Collection[int]], None],
     ) -> None:
+        """Begin with nothing written.
+
+        Args:
+            buffers: What is recorded into.
+            outbox: Takes the frames.
+            settings: Of the recorder.
+            clock: Of the process.
+            wall: Says what it means.
+            process: The id of the process.
+            header: Describes it.
+            watch: Is told the ids of spans that were found open, once each.
+        """
         self._buffers = buffers
         self._outbox = outbox
         self._settings = settings
         self._clock = clock
-        self._wall = wall
-        self._process = process
         self._header = header
-        self._number = 0
-        self._payload_frames = 0
-        self._announced: dict[int, None] = {}
-        """Ids; a set of twenty thousand takes three times as much."""
-        self._entering: list[Span] = []
-        """Spans that were being entered at the last look."""
-        self._seen = (0, 0)
-        """How many spans lived when they were last announced."""
+        self._packer = Packer(outbox, clock, wall, process)
+        self._announcer = Announcer(buffers, self._put_sessions, watch)
         self._heartbeats = 0
         self._is_unmarked = False
         self._last_heartbeat_ns = clock.mono_ns()
@@ -128,12 +120,14 @@ class Drain:
             is_flush: Whether metrics that are not due are packed too.
             end: Why the log ends with this drain, if it does.
         """
-        if self._number == 0:
+        if not self._packer.has_begun:
             if self._header.parent is not None and self._buffers.is_empty():
                 return  # a forked child may never record, or be about to become another program
-            self._put(self._batch(header=self._header), Importance.VITAL, {})
-        if not stacks and end is None and self._has_nothing_new():
-            if self._buffers.samples or self._samples.is_waiting:
+            batch = self._packer.batch()
+            batch.header = self._header
+            self._packer.put(batch, Importance.VITAL, {})
+        if not stacks and end is None and self.has_nothing_new():
+            if is_flush or self._buffers.samples or self._samples.is_due(self._clock.mono_ns()):
                 with guarded("packing metrics"):
                     self._pack_metrics(is_all=is_flush)
             self._pack_heartbeat(None)
@@ -141,7 +135,7 @@ class Drain:
         self._drain_hosted()
         ends = self._drain_rows()
         try:
-            starts = self._announce()
+            starts = self._announcer.announce()
         except BaseException:
             self._pack_rows(ends)
             raise
@@ -156,10 +150,9 @@ class Drain:
             self._pack_stacks(stacks or [])
         self._pack_heartbeat(end)
 
-    def _has_nothing_new(self) -> bool:
+    def has_nothing_new(self) -> bool:
         """Say whether all but metrics is as it was left, as it is where all wait for an engine."""
-        is_done = not self._is_unmarked and not self._entering
-        return is_done and self._buffers.is_untouched(self._seen)
+        return not self._is_unmarked and self._announcer.has_nothing_new()
 
     def run_rows(self) -> None:
         """Pack the rows only, and add metrics up.
@@ -168,7 +161,7 @@ class Drain:
         for the interpreter lock, rows are still in the processor's cache, and their attributes do
         not pile up for the garbage collector.
         """
-        if self._number:
+        if self._packer.has_begun:
             self._drain_hosted()
             self._pack_rows(self._drain_rows())
             with guarded("adding metrics up"):
@@ -188,7 +181,7 @@ class Drain:
             left -= _TAKE_HOSTED
             for number, piece in enumerate(_slices(taken, HOSTED)):
                 if number and left < _RUSH_ROWS:
-                    time.sleep(_STEP_ASIDE_S)
+                    step_aside()
                 self._pack_hosted(piece, host)
 
     def _pack_hosted(self, piece: list[Any], host: Host) -> None:
@@ -204,7 +197,9 @@ class Drain:
 
     def _put_sessions(self, columns: SpanColumns) -> None:
         self._is_unmarked = True
-        self._put(self._batch(spans=columns), Importance.OWNER, (columns.what, columns.status))
+        batch = self._packer.batch()
+        batch.spans = columns
+        self._packer.put(batch, Importance.OWNER, (columns.what, columns.status))
 
     def _drain_rows(self) -> list[Any]:
         """Pack what has been recorded, but for the last rows, which are given back."""
@@ -218,7 +213,7 @@ class Drain:
             for piece in _slices(taken):
                 self._pack_rows(last)
                 if last and len(rows) < _RUSH_ROWS * ROW:
-                    time.sleep(_STEP_ASIDE_S)  # here, as the caller packs the last piece at once
+                    step_aside()  # here, as the caller packs the last piece at once
                 last = self._thin_out(piece)
         return last
 
@@ -246,56 +241,6 @@ class Drain:
         """Give how many rows may wait before some are given up."""
         return max(self._outbox.room_bytes() // _ROW_BYTES, _LEAST_ROWS)
 
-    def _announce(self) -> list[Any]:
-        """Give a start record for each span that is open and has none yet."""
-        rows: list[Any] = []
-        self._seen = self._buffers.count_living()
-        entering, self._entering = self._entering, []
-        fresh = self._buffers.opened_since(self._announced.__contains__)
-        for span in {span.id: span for span in entering + self._announce_hosted(fresh)}.values():
-            if span.id not in self._buffers.open:
-                continue
-            if row := _start_row(span):
-                rows += row
-                self._announced[span.id] = None
-                if len(rows) % (_ANNOUNCE_AT_ONCE * ROW) == 0:
-                    time.sleep(_STEP_ASIDE_S)
-            else:
-                self._entering.append(span)
-        if len(self._announced) > 2 * len(self._buffers.open) + _FEW_ANNOUNCED:
-            self._announced = self._still_open()
-        return rows
-
-    def _announce_hosted(self, fresh: list[Span]) -> list[Span]:
-        """Announce the sessions of runners among the spans, many at a time; give the others."""
-        host = self._buffers.host
-        hosted = [span for span in fresh if isinstance(span, HostedSession)]
-        if host is None or not hosted:
-            return fresh
-        others = [span for span in fresh if not isinstance(span, HostedSession)]
-        for piece in _pieces(hosted, _CALM_SLICE_ROWS):
-            living: list[Span] = [span for span in piece if not span.is_over]
-            columns, left = None, living
-            with guarded("announcing sessions"):
-                columns, left = host.announce(living)
-            others += left
-            if columns is not None:
-                self._put_sessions(columns)
-                announced = set(living).difference(left)
-                self._announced |= dict.fromkeys(span.id for span in announced)
-                time.sleep(_STEP_ASIDE_S)
-        return others
-
-    def _still_open(self) -> dict[int, None]:
-        """Give the announced spans that have not ended.
-
-        A span whose end is lost is not among them, and so is found out by who reads the list.
-        """
-        living = [one for one in self._announced if one in self._buffers.open]
-        # After those: what ends is among these before it leaves the open ones.
-        ending = self._buffers.ending_ids() & self._announced.keys()
-        return dict.fromkeys([*living, *ending])
-
     def _pack_marked(self, ends: list[Any], starts: list[Any]) -> None:
         """Pack the last rows and the announcements, and with them the mark of a full drain."""
         if len(ends) + len(starts) <= _CALM_SLICE_ROWS * ROW:
@@ -304,10 +249,12 @@ class Drain:
             pieces = [ends, *_slices(starts)]
         for number, piece in enumerate(pieces, 1):
             if number > 1:
-                time.sleep(_STEP_ASIDE_S)
+                step_aside()
             self._pack_rows(piece, is_last=number == len(pieces))
         if self._is_unmarked and not self._outbox.is_behind:
-            self._put(self._batch(drained=True), Importance.OWNER, {})
+            batch = self._packer.batch()
+            batch.drained = True
+            self._packer.put(batch, Importance.OWNER, {})
             self._is_unmarked = False
 
     def _pack_rows(self, rows: list[Any], *, is_last: bool = False) -> None:
@@ -321,7 +268,6 @@ class Drain:
     def _pack_columns(
         self, rows: list[Any], importance: Importance, *, is_last: bool = False
     ) -> None:
-        held = (bytes(rows[WHAT::ROW]), bytes(rows[STATUS::ROW]))
         self._is_unmarked = True
         try:
             columns = encode_rows(rows, self._settings.attr_max_bytes)
@@ -330,10 +276,13 @@ class Drain:
                 self._pack_parts(rows, is_last=is_last)
                 return
             if len(columns.attrs) <= _FRAME_BYTES or len(rows) == ROW:
-                self._put(self._batch(spans=columns, drained=is_last), importance, held)
+                batch = self._packer.batch()
+                batch.spans, batch.drained = columns, is_last
+                self._packer.put(batch, importance, (columns.what, columns.status))
                 self._is_unmarked = not is_last
                 return
         except Exception:
+            held = (bytes(rows[WHAT::ROW]), bytes(rows[STATUS::ROW]))
             self._outbox.count_drop(count_held(held), "not_encodable")
             with guarded("encoding spans"):
                 raise
@@ -385,9 +334,9 @@ class Drain:
             self._put_payloads(pending)
 
     def _put_payloads(self, payloads: list[Payload]) -> None:
-        batch = self._batch(payloads=payloads)
-        contents = {"payload": len(payloads)}
-        self._put(batch, Importance.ORDINARY, contents, is_payload=True)
+        batch = self._packer.payload_batch()
+        batch.payloads = payloads
+        self._packer.put(batch, Importance.ORDINARY, {"payload": len(payloads)})
 
     def _pack_facts(self) -> None:
         limit = self._settings.attr_max_bytes
@@ -396,7 +345,9 @@ class Drain:
                 Fact(trace_id, span_id, mono_ns, clean_attrs(values, limit))
                 for trace_id, span_id, mono_ns, values in piece
             ]
-            self._put(self._batch(facts=facts), Importance.OWNER, {"fact": len(facts)})
+            batch = self._packer.batch()
+            batch.facts = facts
+            self._packer.put(batch, Importance.OWNER, {"fact": len(facts)})
 
     def _fold_samples(self) -> None:
         room = max(self._outbox.room_bytes() // _CALL_BYTES, _LEAST_CALLS)
@@ -405,13 +356,17 @@ class Drain:
     def _pack_metrics(self, *, is_all: bool) -> None:
         self._fold_samples()
         for metrics in _pieces(self._samples.take(self._clock.mono_ns(), is_all=is_all)):
-            self._put(self._batch(metrics=metrics), Importance.OWNER, {"metric": len(metrics)})
+            batch = self._packer.batch()
+            batch.metrics = metrics
+            self._packer.put(batch, Importance.OWNER, {"metric": len(metrics)})
 
     def _pack_stacks(self, stacks: list[SpanStack]) -> None:
         at = self._clock.mono_ns()
         for piece in _pieces(stacks):
             written = [Stack(stack.span_id, at, stack.task, stack.frames) for stack in piece]
-            self._put(self._batch(stacks=written), Importance.OWNER, {"stack": len(written)})
+            batch = self._packer.batch()
+            batch.stacks = written
+            self._packer.put(batch, Importance.OWNER, {"stack": len(written)})
 
     def _pack_heartbeat(self, end: str | None) -> None:
         """Say that the process lives, once in a while; what was dropped; and that it ends."""
@@ -419,70 +374,16 @@ class Drain:
         if end is None and at - self._last_heartbeat_ns < self._settings.heartbeat_s * 1e9:
             return
         self._last_heartbeat_ns = at
-        batch = self._batch(heartbeat=Heartbeat(), end=end)
+        batch = self._packer.batch()
+        batch.heartbeat, batch.end = Heartbeat(), end
         if self._heartbeats % _LIST_EVERY == 0 or end is not None:
             batch.header = self._header
-            self._announced = self._still_open()
-            batch.heartbeat = Heartbeat(number_column(sorted(self._announced)))
+            batch.heartbeat = Heartbeat(self._announcer.list_open())
         self._heartbeats += 1
         dropped = self._outbox.dropped()
         if dropped != self._reported_drops:
             self._reported_drops = batch.drops = dropped
-        self._put(batch, Importance.VITAL, {})
-
-    def _batch(
-        self,
-        *,
-        header: ProcessHeader | None = None,
-        spans: SpanColumns | None = None,
-        facts: list[Fact] | None = None,
-        metrics: list[Metric] | None = None,
-        payloads: list[Payload] | None = None,
-        stacks: list[Stack] | None = None,
-        heartbeat: Heartbeat | None = None,
-        end: str | None = None,
-        drained: bool = False,
-    ) -> Batch:
-        return Batch(
-            schema=SCHEMA_VERSION,
-            process=self._process,
-            number=self._next_number(is_payload=bool(payloads)),
-            mono_ns=self._clock.mono_ns(),
-            clock=self._wall.renew_if_due(),
-            header=header,
-            spans=spans,
-            facts=facts or [],
-            metrics=metrics or [],
-            payloads=payloads or [],
-            stacks=stacks or [],
-            heartbeat=heartbeat,
-            drained=drained,
-            end=end,
-        )
-
-    def _next_number(self, *, is_payload: bool) -> int:
-        """Name a frame; those of the log stay without gaps, since a gap there means a loss."""
-        if is_payload:
-            self._payload_frames += 1
-            return -self._payload_frames
-        self._number += 1
-        return self._number - 1
-
-    def _put(
-        self,
-        batch: Batch,
-        importance: Importance,
-        held: Held,
-        *,
-        is_payload: bool = False,
-    ) -> None:
-        try:
-            data = pack_frame(encode_batch(batch))
-        except FrameError as error:
-            self._outbox.count_drop(count_held(held), "too_large")
-            tell_once("too_large", "Rollscope drops records that fit into no frame: %s", error)
-            return
-        self._outbox.put(Parcel(Frame(data, is_payload), importance, held))
+        self._packer.put(batch, Importance.VITAL, {})
 
 
 def _slices(rows: list[Any], row: int = ROW) -> Iterator[list[Any]]:
@@ -503,25 +404,6 @@ def _tell_overload() -> None:
         "overload",
         "Rollscope drops records because they come faster than they can be encoded; "
         "the run counts them",
-    )
-
-
-def _start_row(span: Span) -> tuple[Any, ...]:
-    """Make the start record of an open span; none yet if it is being entered this instant."""
-    start_ns = getattr(span, "start_ns", None)
-    if start_ns is None:
-        return ()
-    return (
-        span.what,
-        span.name,
-        span.scope,
-        span.id,
-        span.parent_id,
-        start_ns,
-        0,
-        _OPEN,
-        dict(span.attrs),
-        dict(getattr(span, "fields", {})) or None,
     )
 
 

@@ -42,6 +42,8 @@ _TICK_S: Final = 0.05
 _BUSY_TICK_S: Final = 0.02
 _CALM_TICK_S: Final = 0.25
 """Between looks while nothing at all is recorded: thousands of spans may be open for minutes."""
+_CALM_DRAIN_S: Final = 1.0
+"""Between drains in such a time, of which only heart-beats and stacks can come."""
 _CALM_SHARE: Final = 0.95
 """No longer than this part of `drain_s`, since a kill is to lose no more than that."""
 _OUTBOX_SHARE: Final = 0.75
@@ -84,8 +86,17 @@ class Recorder:
         header = describe_process(settings, wall.line, inherited.process if inherited else None)
         opening = Opening(run, settings.dir, self.process, header, settings.tags)
         self.outbox = Outbox(sink, opening, int(settings.buffer_mb * _OUTBOX_SHARE * 2**20))
-        self._drain = Drain(self.buffers, self.outbox, settings, clock, wall, self.process, header)
         self._watchdog = Watchdog(self.buffers, current, clock, settings.stack_after_s)
+        self._drain = Drain(
+            self.buffers,
+            self.outbox,
+            settings,
+            clock,
+            wall,
+            self.process,
+            header,
+            self._watchdog.watch,
+        )
         has_files = settings.sink == "file"
         place = os.path.join(os.path.abspath(settings.dir), run)  # it may change directory
         self._asked = StackRequests(ask_path(place, self.process) if has_files else None)
@@ -167,16 +178,19 @@ class Recorder:
             self._has_ended = True
 
     def _write_until_end(self) -> None:
-        due_ns = 0
+        due_ns = calm_until_ns = 0
         while self._end is None:
             with guarded("waiting"):
                 self._wait(due_ns)
+                if self._is_calm:
+                    self._rest(calm_until_ns)
             at = self.clock.mono_ns()
             waiting = take_all(self._flushes)
             is_asked = self._asked.came()
             if at >= due_ns or waiting or is_asked or self.buffers.is_filling():
                 # A tick early rather than late: a kill is to lose no more than `drain_s`.
                 due_ns = at + int((self.settings.drain_s - self._tick_s) * 1e9)
+                calm_until_ns = at + int(_CALM_DRAIN_S * 1e9)
                 with guarded("writing records"):
                     stacks = self._stacks_to_write(is_asked)
                     self._drain.run(stacks=stacks, is_flush=bool(waiting))
@@ -207,9 +221,30 @@ class Recorder:
         else:
             left_s = (due_ns - self.clock.mono_ns()) * 1e-9
             tick_s = min(2 * self._tick_s, max(left_s, self._tick_s))
-        seen = self.buffers.count_living()
-        signals = self._pipe.wait(0 if self.buffers.is_filling() else tick_s)
+        self._sleep(0 if self.buffers.is_filling() else tick_s)
         self._is_busy = self.buffers.is_busy()
-        self._is_calm = self.buffers.is_untouched(seen)
+        self._is_calm = not self._is_busy and self._drain.has_nothing_new()
+
+    def _rest(self, until_ns: int) -> None:
+        """Wait on while nothing is recorded, and nobody wants anything.
+
+        There is much of such a time, and every cache is cold at the end of a sleep; so a look is
+        as short as it can be.
+        """
+        if self._asked.are_expected():
+            return
+        tick_s = min(_CALM_TICK_S, self.settings.drain_s * _CALM_SHARE)
+        while (
+            self._end is None
+            and not self._flushes
+            and not self.buffers.samples
+            and self._drain.has_nothing_new()
+            and not self._asked.are_waiting()
+            and self.clock.mono_ns() < until_ns
+        ):
+            self._sleep(tick_s)
+
+    def _sleep(self, seconds: float) -> None:
+        signals = self._pipe.wait(seconds)
         if signals and self.on_signal is not None:
             self.on_signal(signals)

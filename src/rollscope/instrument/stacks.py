@@ -9,12 +9,12 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-import time
 from contextvars import Context
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rollscope.instrument.spans import lineage
+from rollscope.instrument.stepaside import step_aside
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -36,7 +36,6 @@ _MAX_FRAMES: Final = 64
 _MAX_DEPTH: Final = 10_000
 _STACKS_PER_SPAN: Final = 4
 _SLICE: Final = 64
-_STEP_ASIDE_S: Final = 0.0001
 """After so many tasks whoever waits for the interpreter gets it: they take half a millisecond, and
 a thread that keeps at it is only made to let go after five."""
 _SHOWING: Final = (CoroutineType, GeneratorType, AsyncGeneratorType)
@@ -72,7 +71,7 @@ def capture_stacks(current: ContextVar[Span], spans: Collection[Span]) -> list[S
     held: dict[int, int] = {}
     for number, task in enumerate(_asyncio_tasks(), 1):
         if not number % _SLICE:
-            time.sleep(_STEP_ASIDE_S)
+            step_aside()
         span = _current_of(task, current)
         if span is None or span.id not in wanted:
             span = _innermost(span, wanted)

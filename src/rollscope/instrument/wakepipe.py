@@ -1,7 +1,8 @@
 """The pipe that wakes the writer: by a call, or by a signal through `signal.set_wakeup_fd`.
 
 A program may close descriptors that are not its own, as daemons do, and its next file then gets
-the same number. So each use asks first whether the pipe is still ours; if not, the writer sleeps.
+the same number. So who reads or writes asks first whether the pipe is still ours; if not, the
+writer sleeps.
 """
 
 import os
@@ -42,10 +43,10 @@ class WakePipe:
 
     def wait(self, timeout_s: float) -> bytes:
         """Wait to be woken, or for the end of the time; give the numbers of signals that came."""
-        if not self._is_ours(self._read):
-            time.sleep(timeout_s)
-            return b""
         if not self._poll.poll(timeout_s * 1000):
+            return b""
+        if not self._is_ours(self._read):  # asked only now, when it would be read
+            time.sleep(timeout_s)
             return b""
         try:
             return os.read(self._read, 4096).strip(b"\0")

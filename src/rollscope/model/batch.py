@@ -19,6 +19,7 @@ from rollscope.model.scope import ScopeRow
 from rollscope.model.undecodable import UNDECODABLE
 
 __all__ = [
+    "FROM_FILES",
     "IMPORTED",
     "SCHEMA_VERSION",
     "SNAPSHOT",
@@ -48,6 +49,8 @@ IMPORTED: Final = "imported"
 SNAPSHOT: Final = "snapshot"
 """Why a log ends that tells of a process only up to some moment, as an imported file does: what was
 open then may have gone on, and stays open."""
+FROM_FILES: Final = frozenset({IMPORTED, SNAPSHOT})
+"""Why a log ends that no process has written, but an import."""
 
 
 class ProcessHeader(msgspec.Struct, omit_defaults=True):

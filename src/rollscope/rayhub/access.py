@@ -24,13 +24,14 @@ __all__ = [
     "after_own_cluster",
     "before_shutdown",
     "guard_shutdown",
+    "is_driver",
     "is_initialised",
     "need_ray",
     "using_ray",
 ]
 
 _lock = threading.RLock()
-_before: dict[int, Callable[[], None]] = {}
+_before: dict[object, Callable[[], None]] = {}
 _after_own: dict[object, Callable[[], None]] = {}
 _shutdown: Callable[..., None] | None = None
 """Ray's own, once ours stands in its place."""
@@ -79,11 +80,11 @@ def using_ray() -> Iterator[Any]:
         yield ray
 
 
-def before_shutdown(key: int, callback: Callable[[], None] | None) -> None:
+def before_shutdown(key: object, callback: Callable[[], None] | None) -> None:
     """Have something called before Ray is shut down; None: no longer.
 
     Args:
-        key: Whose callback it is.
+        key: Whose callback it is, or what it is about; the last one counts.
         callback: What to call; it may use Ray, in other threads too.
     """
     if callback is None:
@@ -105,6 +106,13 @@ def after_own_cluster(key: object, callback: Callable[[], None]) -> None:
 def is_initialised() -> bool:
     """Say whether Ray can be used now."""
     return not _is_forked and bool(need_ray().is_initialized())
+
+
+def is_driver() -> bool:
+    """Say whether this program uses Ray now and is no worker: when it ends, so do its workers."""
+    ray = need_ray()
+    is_worker = ray._private.worker.global_worker.mode == ray.WORKER_MODE
+    return is_initialised() and not is_worker
 
 
 def guard_shutdown() -> None:

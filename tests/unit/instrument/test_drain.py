@@ -67,6 +67,7 @@ class Bench:
         current: ContextVar[Span] = ContextVar("bench", default=NOOP)
         self.types = bind_span_types(self.buffers, current, SequentialIds(), self.clock)
         wall = WallLine(self.clock)
+        self.watched: list[int] = []
         self.drain = Drain(
             self.buffers,
             self.outbox,
@@ -75,6 +76,7 @@ class Bench:
             wall,
             PROCESS,
             make_header(),
+            self.watched.extend,
         )
 
     def open(self, name: str, **attrs: Any) -> Span:
@@ -120,6 +122,17 @@ def test_frames_are_numbered_without_gaps() -> None:
     assert numbers == list(range(len(numbers)))
     apart = [batch.number for batch in bench.batches() if batch.payloads]
     assert apart == [-1 - place for place in range(30)]
+
+
+def test_spans_found_open_are_watched_once_in_order_of_their_beginning() -> None:
+    bench = Bench()
+    first, second = bench.open("first"), bench.open("second")
+    bench.close(bench.open("short"))
+    bench.run()
+    third = bench.open("third")
+    bench.run()
+    bench.run()
+    assert bench.watched == [first.id, second.id, third.id]
 
 
 def test_a_short_span_costs_one_record() -> None:
@@ -203,8 +216,8 @@ def test_the_writer_steps_aside_between_any_two_slices(monkeypatch: pytest.Monke
     bench.run()
     packed_before: list[int] = []
     monkeypatch.setattr(
-        "rollscope.instrument.drain.time.sleep",
-        lambda _: packed_before.append(len(bench.outbox.parcels) - 1),
+        "rollscope.instrument.drain.step_aside",
+        lambda: packed_before.append(len(bench.outbox.parcels) - 1),
     )
     for number in range(2500):
         bench.types.add_event(f"e{number}", {})

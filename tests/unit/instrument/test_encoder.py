@@ -58,6 +58,21 @@ def test_each_row_gives_the_same_record_alone_and_beside_an_odd_one() -> None:
         assert alone == beside
 
 
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 31, 32, 33, 100, 70_000])
+def test_any_number_of_rows_has_its_attributes_in_order(count: int) -> None:
+    spans = read_back(*[make_row(number, attrs={"n": number}) for number in range(1, count + 1)])
+    assert [span.attrs for span in spans] == [{"n": number} for number in range(1, count + 1)]
+
+
+def test_a_long_value_among_many_short_ones_is_cut() -> None:
+    rows = [make_row(number, attrs={"t": "short"}) for number in range(1, 101)]
+    rows[70] = make_row(71, attrs={"t": "x" * 5000, "n": 3})
+    spans = read_back(*rows)
+    assert {span.attrs["t"] for span in [*spans[:70], *spans[71:]]} == {"short"}
+    assert 4000 < len(spans[70].attrs["t"].encode()) <= 4096
+    assert spans[70].attrs["n"] == 3
+
+
 def test_no_rows_make_no_columns_to_speak_of() -> None:
     assert read_back() == []
 

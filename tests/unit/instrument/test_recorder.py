@@ -118,18 +118,18 @@ def test_many_callers_may_flush_at_once() -> None:
 def test_a_fault_in_one_drain_does_not_end_the_writing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from rollscope.instrument.drain import Drain
+    from rollscope.instrument.announcing import Announcer
 
     monkeypatch.delenv("ROLLSCOPE_RAISE")
     faults = [RuntimeError("once"), MemoryError()]
-    announce = Drain._announce
+    announce = Announcer.announce
 
-    def fail_at_first(drain: Drain) -> list[object]:
+    def fail_at_first(announcer: Announcer) -> list[object]:
         if faults:
             raise faults.pop()
-        return announce(drain)
+        return announce(announcer)
 
-    monkeypatch.setattr(Drain, "_announce", fail_at_first)
+    monkeypatch.setattr(Announcer, "announce", fail_at_first)
     with capture() as run:
         for number in range(4):
             with rs.span(f"s{number}"):

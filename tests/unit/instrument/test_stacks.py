@@ -214,6 +214,7 @@ def test_a_span_that_hangs_leaves_its_stack_in_the_run() -> None:
     clock = FakeClock()
     with capture(clock=clock, stack_after_s=5) as run:
         with rs.session() as span:
+            rs.flush()
             clock.advance(6)
             rs.flush()
         stacks = [record for record in run.records() if isinstance(record, StackRecord)]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from contextvars import ContextVar
 
 import pytest
@@ -21,9 +22,13 @@ class Bench:
         self.buffers = Buffers()
         self.types = bind_span_types(self.buffers, CURRENT, SequentialIds(), self.clock)
         self.watchdog = Watchdog(self.buffers, CURRENT, self.clock, after_s)
+        self.watched: set[int] = set()
 
     def due_after(self, seconds: float) -> list[int]:
         """Let time pass and give the ids of the spans whose stack is taken."""
+        fresh = [one for one in self.buffers.open if one not in self.watched]
+        self.watched.update(fresh)
+        self.watchdog.watch(fresh)
         self.clock.advance(seconds)
         return [stack.span_id for stack in self.watchdog.due()]
 
@@ -82,7 +87,8 @@ def test_a_span_that_was_left_is_forgotten() -> None:
     with bench.types.new_phase("hangs", {}):
         assert len(bench.due_after(10)) == 1
     assert bench.due_after(20) == []
-    assert bench.watchdog._due == []
+    assert not bench.watchdog._due
+    assert not bench.watchdog._young
 
 
 def test_spans_are_not_looked_at_more_than_twice_a_second() -> None:
@@ -104,10 +110,21 @@ def test_a_span_that_is_being_entered_is_passed_over() -> None:
     with bench.types.new_phase("slow to start", {}) as span:
         start_ns = span.start_ns
         del span.start_ns
-        assert bench.due_after(10) == []
         assert bench.watchdog.capture_all() == []
         span.start_ns = start_ns
         assert bench.due_after(10) == [span.id]
+
+
+def test_spans_that_have_ended_are_not_kept_behind_one_that_hangs() -> None:
+    bench = Bench(after_s=600)
+    with bench.types.new_phase("hangs", {}) as hangs:
+        for _ in range(100):
+            with contextlib.ExitStack() as brief:
+                for number in range(100):
+                    brief.enter_context(bench.types.new_phase(f"brief {number}", {}))
+                assert bench.due_after(1) == []
+        assert len(bench.watchdog._young) < 2_000
+        assert bench.due_after(600) == [hangs.id]
 
 
 def test_all_open_spans_can_be_asked_for_at_any_age() -> None:

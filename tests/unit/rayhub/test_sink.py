@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import ray
 
 from rollscope.instrument.sinks import Frame, Opening
 from rollscope.instrument.sinks.collector import Busy, Delivery, Refused
+from rollscope.instrument.sinks.spooldir import Destination, make_spool
 from rollscope.rayhub import access
 from rollscope.rayhub import sink as sink_module
 from rollscope.rayhub.access import RayAway, using_ray
@@ -188,3 +190,23 @@ def test_frames_are_kept_without_a_hub_once_the_own_cluster_is_gone(
         frame_of(make_batch(n, header=make_header() if n == 0 else None)) for n in range(3)
     )
     assert list((tmp_path / "spool").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("is_driver", "pid", "waits"),
+    [(True, 7, True), (False, 7, False), (True, os.getpid(), False)],
+    ids=["driver-of-workers", "worker", "driver-alone"],
+)
+def test_before_ray_ends_a_driver_lets_its_workers_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_driver: bool, pid: int, waits: bool
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(sink_module, "is_driver", lambda: is_driver)
+    monkeypatch.setattr(time, "sleep", waited.append)
+    host = os.uname().nodename
+    to = Destination(address="ray:/runs", run="run", process="ab", host=host, pid=pid)
+    make_spool(str(tmp_path / "ab"), to).close()
+    sink_module._let_workers_write("ray:/elsewhere", str(tmp_path))
+    assert waited == []
+    sink_module._let_workers_write("ray:/runs", str(tmp_path))
+    assert [wait_s > 0.2 for wait_s in waited] == [True] * waits

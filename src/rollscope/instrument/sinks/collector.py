@@ -10,11 +10,18 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from rollscope.instrument.guard import tell_once
 from rollscope.instrument.sinks import Frame, Opening
-from rollscope.instrument.sinks.shipping import Busy, Delivery, Refused, Shipper, TooLarge
+from rollscope.instrument.sinks.shipping import (
+    GATHER_S,
+    Busy,
+    Delivery,
+    Refused,
+    Shipper,
+    TooLarge,
+)
 from rollscope.instrument.sinks.spool import SEGMENT_BYTES, Spool
 from rollscope.instrument.sinks.spooldir import Destination
 from rollscope.instrument.sinks.spoolhome import Room, default_home, prepare_home, say_bytes
@@ -50,6 +57,9 @@ class CollectorSink:
         spool_dir: Where spools lie; in the user's state directory if not given.
         spool_mb: Bound on all spools to this address, in MiB.
     """
+
+    gather_s: ClassVar[float] = GATHER_S
+    """How long frames wait for others to go along with them; longer where each delivery is dear."""
 
     def __init__(
         self, address: str, *, spool_dir: str | None = None, spool_mb: float = 1024.0
@@ -101,7 +111,7 @@ class CollectorSink:
         home = prepare_home(self._spool_dir or default_home())
         segment_bytes = min(SEGMENT_BYTES, self._limit_bytes // 8)
         spool = Spool.make(os.path.join(home, to.process), to, segment_bytes)
-        shipper = Shipper(self, spool, home)
+        shipper = Shipper(self, spool, home, self.gather_s)
         self._now = _Open(spool, Room(home, spool, self._limit_bytes), shipper)
         _watch_forks(self)
         shipper.start()

@@ -54,7 +54,7 @@ class FileSink:
             path = os.path.join(directory, self._name)
             known = OwnFile(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             self._open_files[is_payload] = known
-        return known.descriptor()
+        return known.fileno()
 
     def write(self, frame: Frame) -> None:
         """Append one frame, wholly or not at all."""

@@ -1,7 +1,8 @@
 """Files that a sink holds open in a program which may close any descriptor under it.
 
 A program that becomes a daemon closes every number it finds, and gets some of them again for files
-of its own. So a descriptor is looked at before it is used: is it still the file it was?
+of its own. So a descriptor is looked at before it is used: is it still the file it was? But no more
+than once for a frame: every look lets go of the interpreter, and to get it back stops the program.
 """
 
 import os
@@ -30,6 +31,12 @@ class OwnFile:
         return self._status() is not None
 
     @property
+    def is_in_place(self) -> bool:
+        """Whether the descriptor is still the file it was, and a name leads to it."""
+        status = self._status()
+        return status is not None and status.st_nlink > 0
+
+    @property
     def is_removed(self) -> bool:
         """Whether the file is open, and no name leads to it any more."""
         status = self._status()
@@ -48,6 +55,10 @@ class OwnFile:
             self._open()
         return self._descriptor
 
+    def fileno(self) -> int:
+        """Give the descriptor as it is, to whoever has just looked at it."""
+        return self._descriptor
+
     def close(self) -> None:
         """Close the file, unless somebody else has."""
         if self.is_open:
@@ -57,12 +68,11 @@ class OwnFile:
 
 def append_whole(descriptor: int, data: bytes) -> None:
     """Append to a file, everything or nothing: what was cut short is taken back."""
-    before = os.fstat(descriptor).st_size
     written = 0
     try:
         while written < len(data):
             written += os.write(descriptor, data[written:] if written else data)
     except OSError:
         if written:
-            os.ftruncate(descriptor, before)
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size - written)
         raise

@@ -16,11 +16,12 @@ from rollscope.instrument.guard import tell_once
 from rollscope.instrument.sinks.spool import Spool
 from rollscope.instrument.sinks.spoolhome import find_spools, is_abandoned
 
-__all__ = ["Busy", "Carrier", "Delivery", "Refused", "Shipper", "TooLarge"]
+__all__ = ["GATHER_S", "Busy", "Carrier", "Delivery", "Refused", "Shipper", "TooLarge"]
 
 _REQUEST_BYTES: Final = 1024 * 1024
 _LEAST_REQUEST_BYTES: Final = 64 * 1024
-_GATHER_S: Final = 0.05
+GATHER_S: Final = 0.05
+"""How long frames wait for others to go along with them, unless a carrier says otherwise."""
 _MOST_GATHER_S: Final = 1.0
 _GATHER_TRIPS: Final = 4
 """Gather for as long as so many round trips take: a slow collector gets fewer requests."""
@@ -89,14 +90,16 @@ class Carrier(Protocol):
 class Shipper:
     """Delivers one spool, and those that nobody looks after, in a thread of its own."""
 
-    def __init__(self, carrier: Carrier, spool: Spool, home: str) -> None:
+    def __init__(
+        self, carrier: Carrier, spool: Spool, home: str, gather_s: float = GATHER_S
+    ) -> None:
         self._carrier = carrier
         self._spool = spool
         self._home = home
         self._left: Spool | None = None
         self._look_at_s = 0.0
         self._request_bytes = _REQUEST_BYTES
-        self._gather_s = _GATHER_S
+        self._least_gather_s = self._gather_s = gather_s
         self._is_connected = False
         self._away_since_s: float | None = None
         self._denied_since_s: float | None = None
@@ -120,12 +123,16 @@ class Shipper:
         if self._spool.waiting_bytes >= self._request_bytes and not self._hurried.is_set():
             self._hurried.set()
 
+    def hurry(self) -> None:
+        """Have what waits delivered now, and not with what may come."""
+        self._hurried.set()
+        self._woken.set()
+
     def close(self, patience_s: float) -> None:
         """Deliver what waits, but for no longer than that; then let go of the spool."""
         self._deadline_s = time.monotonic() + patience_s
         self._closing.set()
-        self._hurried.set()
-        self._woken.set()
+        self.hurry()
         if self._thread.ident is None:
             self._run()
         if not self._ended.wait(patience_s):
@@ -194,7 +201,7 @@ class Shipper:
         self._away_since_s = self._denied_since_s = None
         self._pause_s = _FIRST_RETRY_S
         took_s = time.monotonic() - started_s
-        self._gather_s = min(max(_GATHER_S, _GATHER_TRIPS * took_s), _MOST_GATHER_S)
+        self._gather_s = min(max(self._least_gather_s, _GATHER_TRIPS * took_s), _MOST_GATHER_S)
         return 0.0
 
     def _tell_denied(self, busy: Busy) -> None:

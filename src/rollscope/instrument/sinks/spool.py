@@ -107,12 +107,15 @@ class Spool:
 
     def _segment_for(self, size: int) -> int:
         """Give the descriptor to append to: of a new segment once the last is full, or gone."""
-        if not self._lock.is_open or self._lock.is_removed:
-            # The program closed it, or somebody removed the directory.
-            self._lock.close()
-            self._lock = make_spool(self.path, self.to)
         segment = self._segment
         is_full = self._segment_bytes > 0 and self._segment_bytes + size > self._most_bytes
+        if segment is not None and not is_full and segment.is_in_place:
+            return segment.fileno()
+        # Only now: a program that closes descriptors closes the segment's too, and whoever removes
+        # the directory removes the segment.
+        if not self._lock.is_in_place:
+            self._lock.close()
+            self._lock = make_spool(self.path, self.to)
         if segment is None or is_full or segment.is_removed:
             if segment is not None:
                 segment.close()
@@ -210,7 +213,7 @@ class Spool:
 
     def release(self) -> None:
         """Let go; the directory stays if anything in it is still of use."""
-        if self._lock.is_open and not self._lock.is_removed:
+        if self._lock.is_in_place:
             self._is_left = True  # nothing is written any more
             if not self.peek(0) and not self._directory.has_refused():
                 self._directory.remove()

@@ -97,6 +97,21 @@ def test_frames_are_gathered_and_delivered_in_order(sink: TableSink, tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
+def test_frames_that_wait_for_others_go_at_once_when_there_is_a_hurry(
+    sink: TableSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TableSink, "gather_s", 3600.0)
+    sink.open(opening())
+    sink.write(frame(0))
+
+    def is_delivered() -> bool:
+        assert sink._now is not None
+        sink._now.shipper.hurry()
+        return bool(sink.table)
+
+    eventually(is_delivered, "it is delivered")
+
+
 def test_any_failure_is_tried_again_over_a_new_connection(sink: TableSink) -> None:
     sink.failures = [OSError("gone"), ValueError("odd"), SystemExit(1), Busy(0.01)]
     sink.open(opening())

@@ -223,6 +223,21 @@ def test_a_program_that_closes_our_descriptors_loses_nothing(spool: Spool, place
     assert Spool.claim(place) is None
 
 
+def test_a_frame_takes_one_look_at_the_files(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool.write(frame(0))
+    looks: list[int] = []
+    look = os.fstat
+
+    def count(descriptor: int) -> os.stat_result:
+        looks.append(descriptor)
+        return look(descriptor)
+
+    monkeypatch.setattr(os, "fstat", count)
+    for number in range(1, 11):
+        spool.write(frame(number))
+    assert len(looks) == 10
+
+
 def test_a_spool_whose_making_was_cut_short_is_cleared_away(place: str) -> None:
     os.makedirs(place)
     with open(os.path.join(place, "lock"), "wb"):
