@@ -105,9 +105,9 @@ class ErrorTile(msgspec.Struct, kw_only=True):
 
 def spark_grid(moment: Moment) -> Grid:
     """Give the moments that sparks show: fifteen minutes, or all of a run that is younger."""
-    steps = (round(apart_s * _SECOND) for apart_s in _SPARK_S)
-    fitting = (step_ns for step_ns in steps if moment.age_ns <= _SPARK_TICKS * step_ns)
-    return Grid(moment.now_ns, next(fitting, WINDOW_NS // _SPARK_TICKS), _SPARK_TICKS)
+    distances_ns = (round(apart_s * _SECOND) for apart_s in _SPARK_S)
+    step_ns = moment.apart_ns(distances_ns, _SPARK_TICKS, WINDOW_NS // _SPARK_TICKS)
+    return Grid(moment.now_ns, step_ns, _SPARK_TICKS)
 
 
 def ended_tile(recent: Recent, moment: Moment) -> RateTile:

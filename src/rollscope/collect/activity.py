@@ -12,10 +12,10 @@ from rollscope.errors import FrameError
 from rollscope.model.batch import Batch, decode_batch
 from rollscope.model.frames import scan_frames
 from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX
+from rollscope.model.serverroles import SERVER_ROLES
 
-__all__ = ["OWN_ROLES", "RunChoice", "is_recorded"]
+__all__ = ["RunChoice", "is_recorded"]
 
-OWN_ROLES: Final = frozenset({"receiver", "scraper"})
 _QUIET_NS: Final = 20_000_000_000
 """Processes beat every few seconds."""
 _PEEK_BYTES: Final = 65_536
@@ -40,7 +40,7 @@ def _goes_on(log: Path) -> bool:
         head = _decoded(scan_frames(file.read(_PEEK_BYTES)).bodies[:1])
         file.seek(max(file.seek(0, 2) - _PEEK_BYTES, 0))
         tail = _decoded(scan_frames(file.read(), final=True).bodies[-1:])
-    if head is not None and head.header is not None and head.header.role in OWN_ROLES:
+    if head is not None and head.header is not None and head.header.role in SERVER_ROLES:
         return False
     return tail is None or tail.end is None
 

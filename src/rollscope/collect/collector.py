@@ -16,13 +16,13 @@ from rollscope.collect.keeping import Keeper, Kept
 from rollscope.collect.receiving import Receiving, receiver_header
 from rollscope.errors import CollectorAway, CollectorBusy, FramesRefused
 from rollscope.model.batch import ProcessHeader
+from rollscope.model.serverroles import RECEIVER
 
 __all__ = ["MOST_WAITING_BYTES", "Collector", "Reservation"]
 
 T = TypeVar("T")
 
 MOST_WAITING_BYTES: Final = 256 * 1024 * 1024
-_RECEIVER: Final = "receiver"
 _TEND_EVERY_S: Final = 1.0
 _MOST_AUTHORED: Final = 20_000
 _MOST_OPEN: Final = 64
@@ -78,7 +78,7 @@ class Collector:
         self._authored: OrderedDict[LogKey, AuthoredLog] = OrderedDict()
         self._receiving = Receiving(
             self.receiver_log,
-            lambda run: self.forget(run, _RECEIVER),
+            lambda run: self.forget(run, RECEIVER),
             lambda: self.waiting_bytes,
         )
 
@@ -179,7 +179,7 @@ class Collector:
 
     def receiver_log(self, run: str) -> AuthoredLog:
         """Give the receiver's own log in a run; inside of `do` only."""
-        return self.author(run, _RECEIVER, receiver_header())
+        return self.author(run, RECEIVER, receiver_header())
 
     def forget(self, run: str, key: str) -> None:
         """Let go of a log that was ended: the next one will be another; inside of `do` only."""

@@ -19,6 +19,7 @@ from rollscope.errors import IngestError
 from rollscope.model.batch import ClockReading, Metric, ProcessHeader
 from rollscope.model.clockline import ClockLine
 from rollscope.model.kinds import MetricType
+from rollscope.model.serverroles import RECEIVER
 
 __all__ = ["EVERY_S", "Receiving", "receiver_header"]
 
@@ -35,7 +36,7 @@ def receiver_header() -> ProcessHeader:
     return ProcessHeader(
         host=os.uname().nodename,
         pid=os.getpid(),
-        role="receiver",
+        role=RECEIVER,
         started_ns=now_ns,
         started_mono_ns=now_ns,
         heartbeat_s=EVERY_S,

@@ -30,11 +30,11 @@ from rollscope.collect.watching import Watch
 from rollscope.collect.watchlist import Source, TargetKey, Watched, WatchList, key_of
 from rollscope.errors import IngestError
 from rollscope.model.batch import Metric, ProcessHeader
+from rollscope.model.serverroles import SCRAPER
 
 __all__ = ["ScrapeSettings", "Scraper"]
 
 _log = logging.getLogger("rollscope.scraping")
-_KEY: Final = "scraper"
 _END: Final = "exit"
 _LOOK_EVERY_S: Final = 1.0
 _LEAST_HEARTBEAT_S: Final = 5.0
@@ -236,7 +236,7 @@ class Scraper:
 
     def _write(self, run: str, metrics: Sequence[Metric]) -> None:
         header = _header(max(self._settings.every_s * 2, _LEAST_HEARTBEAT_S))
-        self._collector.author(run, _KEY, header).write(metrics=metrics)
+        self._collector.author(run, SCRAPER, header).write(metrics=metrics)
         self._written.add(run)
 
     async def _end_logs(self, runs: Iterable[str]) -> None:
@@ -246,8 +246,8 @@ class Scraper:
             self._written.discard(run)
 
     def _end(self, run: str) -> None:
-        self._collector.author(run, _KEY, _header(_LEAST_HEARTBEAT_S)).write(end=_END)
-        self._collector.forget(run, _KEY)
+        self._collector.author(run, SCRAPER, _header(_LEAST_HEARTBEAT_S)).write(end=_END)
+        self._collector.forget(run, SCRAPER)
 
 
 def _header(heartbeat_s: float) -> ProcessHeader:
@@ -255,7 +255,7 @@ def _header(heartbeat_s: float) -> ProcessHeader:
     return ProcessHeader(
         host=os.uname().nodename,
         pid=os.getpid(),
-        role=_KEY,
+        role=SCRAPER,
         started_ns=now_ns,
         started_mono_ns=now_ns,
         heartbeat_s=heartbeat_s,

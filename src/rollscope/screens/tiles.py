@@ -7,7 +7,7 @@ import msgspec
 from rich.cells import cell_len
 
 from rollscope.analysis.eta import Eta
-from rollscope.analysis.wording import say_ns
+from rollscope.analysis.wording import say_ns, say_whole
 from rollscope.answers.now import Now
 from rollscope.answers.tiles import ErrorTile, InFlightTile, OldestTile, ProgressTile, RateTile
 from rollscope.screens.plots import sparkline
@@ -85,11 +85,11 @@ def _say_eta(eta: Eta | None, now_ns: int) -> str:
     if eta is None:
         return ""
     if eta.outliers and eta.at_least_ns is not None:
-        return f", ends in {say_ns(eta.at_least_ns)} or more"
+        return f", ends in {say_whole(eta.at_least_ns)} or more"
     if eta.step_end is None:
         return ""
     low, high = (
-        say_ns(max(at_ns - now_ns, 0)) for at_ns in (eta.step_end.p10_ns, eta.step_end.p90_ns)
+        say_whole(max(at_ns - now_ns, 0)) for at_ns in (eta.step_end.p10_ns, eta.step_end.p90_ns)
     )
     return f", ends in {low} to {high}" if low != high else f", ends in {low}"
 

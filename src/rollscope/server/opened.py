@@ -36,6 +36,8 @@ _EVERY_S: Final = 0.25
 _REST: Final = 2
 """After taking in what was added, nothing is taken in for so many times as long as it took."""
 _MOST_REST_S: Final = 0.5
+_AT_ONCE_S: Final = 2.0
+"""Taken in before anybody is told: the page shows a burst as it is read, not after it."""
 _EVERY_OVER_S: Final = 2.0
 """Runs that are over seldom change, though one may be gone on with or shipped late; so only the
 sizes of their logs are looked at more often."""
@@ -90,6 +92,7 @@ class OpenRun:
         self._looked_s = 0.0
         self._taken_bytes = 0
         self._rest_s = 0.0
+        self._is_behind = False
         self._is_closed = False
         self._still = threading.Lock()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -227,11 +230,13 @@ class OpenRun:
     def _due_in_s(self) -> float | None:
         if not self.watchers and time.monotonic() - self._wanted_s > _LOOKED_AT_S:
             return None
+        if self._is_behind:
+            return 0.0
         every_s = min(self._every_s(), max(_EVERY_S, self._rest_s))
         return max(self._looked_s + every_s - time.monotonic(), 0.0)
 
     def _is_due(self) -> bool:
-        return time.monotonic() - self._refreshed_s >= self._every_s()
+        return self._is_behind or time.monotonic() - self._refreshed_s >= self._every_s()
 
     def _has_grown(self, store: RunStore) -> bool:
         """Say whether something was added to the logs."""
@@ -252,10 +257,11 @@ class OpenRun:
                 self._still.release()
         self._refreshed_s = self._looked_s = time.monotonic()
         self._rest_s = min(_REST * (self._refreshed_s - began_s), _MOST_REST_S)
+        self._is_behind = store.is_behind
 
     def _take_in(self, store: RunStore, headway: Headway) -> None:
         try:
-            found = store.refresh()
+            found = store.refresh(max_s=_AT_ONCE_S)
         except (StoreError, OSError):
             found = False  # the next question will be told
         before = headway.progress

@@ -21,7 +21,7 @@ from rollscope.store.hostclocks import RunClocks
 from rollscope.store.lengths import Lengths, Measured
 from rollscope.store.processes import drop_table, process_table
 from rollscope.store.rawsql import quote, raw_sql
-from rollscope.store.schema import TABLES
+from rollscope.store.schema import TABLES, empty_table
 from rollscope.store.sealer import Progress, Sealer, find_shelf
 from rollscope.store.segments import Segment, is_sound
 from rollscope.store.views import VIEWS, view_sql
@@ -75,6 +75,8 @@ class RunStore:
         self._lengths = Lengths(self._ask)
         self._holding: Holding | None = None
         self.clocks = RunClocks()
+        self.open_rows = empty_table("spans")
+        """Every span without an end as it looked at the last refresh."""
         self.refresh(progress)
 
     def __enter__(self) -> Self:
@@ -111,15 +113,25 @@ class RunStore:
         """What follows the run, for those who look after its files."""
         return self._sealer
 
-    def refresh(self, progress: Progress | None = None) -> bool:
-        """Take in what was added; say whether there was anything."""
+    def refresh(self, progress: Progress | None = None, *, max_s: float | None = None) -> bool:
+        """Take in what was added; say whether there was anything.
+
+        Args:
+            progress: Told how far that has come.
+            max_s: Stop after about so long; `is_behind` says then that there is more.
+        """
         with self._lock:
             self._release()
-            found = self._sealer.poll(progress)
+            found = self._sealer.poll(progress, max_s=max_s)
             snapshot_ns = self._sealer.intake.snapshot_ns()
             self.now_ns = self._fixed_now_ns or snapshot_ns or time.time_ns()
             self._show()
             return found
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the last refresh ran out of time."""
+        return self._sealer.intake.is_behind
 
     def seal(self) -> bool:
         """Write what is in memory to disk; False if that is not possible now."""
@@ -229,6 +241,7 @@ class RunStore:
     def _show(self) -> None:
         """Let the views show the segments and the tail as they are now."""
         self.clocks = self._sealer.clocks()
+        self.open_rows = self._sealer.intake.open_rows(self.now_ns, self.clocks)
         self._in_memory = self._register(self._connection)
         viewed = (self._files(), self.clocks.corrections, self._in_memory)
         if viewed == self._viewed:
@@ -259,7 +272,7 @@ class RunStore:
             "processes": process_table(intake, self.now_ns, self.clocks),
             "drops": drop_table(intake),
             **{f"tail_{name}": self._sealer.tail_table(name) for name in TABLES},
-            "open_spans": intake.open_rows(self.now_ns, self.clocks),
+            "open_spans": self.open_rows,
         }
         for name, table in tables.items():
             connection.register(name, table)

@@ -5,6 +5,7 @@ and hands out tables. It writes nothing; `sealer` decides when rows become segme
 """
 
 import heapq
+import math
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -23,6 +24,7 @@ from rollscope.store.hostclocks import RunClocks
 from rollscope.store.ledger import Ledger, Taken
 from rollscope.store.ledgerstate import LedgerState
 from rollscope.store.liveness import is_alive
+from rollscope.store.openspan import Fate, OpenSpan, open_table
 from rollscope.store.paths import PathTable
 from rollscope.store.schema import empty_table
 
@@ -56,6 +58,8 @@ class Intake:
         self.ledgers = {each.process: Ledger(each, self.paths) for each in state.ledgers}
         self.tracks = state.tracks
         self.receivers = state.receivers
+        self.is_behind = False
+        """Whether the last `poll` ran out of time."""
 
     @property
     def _folder(self) -> Path:
@@ -96,8 +100,14 @@ class Intake:
         log = self._logs.get(name)
         return 0 if log is None else log.follower.offset
 
-    def poll(self) -> Iterator[Taken]:
-        """Take in everything that was added, a piece at a time, the piece furthest behind first."""
+    def poll(self, max_s: float | None = None) -> Iterator[Taken]:
+        """Take in everything that was added, a piece at a time, the piece furthest behind first.
+
+        Args:
+            max_s: Stop after so long, and a piece at least, even if there is more: a run may be
+                written about as fast as it can be read.
+        """
+        until_s = math.inf if max_s is None else time.monotonic() + max_s
         turns: list[tuple[int, str]] = []
         for path in self._files():
             if self._has_more(path):
@@ -113,6 +123,9 @@ class Intake:
                 continue
             if log.follower.offset > before or log.follower.has_more:
                 heapq.heappush(turns, (log.reached_ns, name))
+            if time.monotonic() >= until_s:
+                break
+        self.is_behind = bool(turns)
         for log in self._logs.values():
             if log.pending and (log.has_waited_long or self._has_ended(log)):
                 yield from self._settle(log, log.give_up_waiting())
@@ -241,20 +254,21 @@ class Intake:
         """
         now = time.time_ns() if now_ns is None else now_ns
         known = clocks or RunClocks()
-        tables = []
+        processes: list[int] = []
+        spans: list[OpenSpan] = []
+        fates: list[Fate] = []
         for ledger in self.ledgers.values():
             if ledger.open:
                 clock = known.of(ledger.process)
                 behind_ns = clock.at(ledger.last_seen_ns)
                 # The rows are on the clock of their process, and so is the time they last to.
-                tables.append(
-                    ledger.open_rows(
-                        clock.undo(now), is_alive=self.is_alive(ledger, now, behind_ns)
-                    )
+                own, shown = ledger.open_spans(
+                    clock.undo(now), is_alive=self.is_alive(ledger, now, behind_ns)
                 )
-        if not tables:
-            return empty_table("spans")
-        return pa.concat_tables(tables).unify_dictionaries()
+                processes += [ledger.process] * len(own)
+                spans += own
+                fates += shown
+        return open_table(processes, spans, fates) if spans else empty_table("spans")
 
     def open_causes(self) -> list[pa.Table]:
         """Give of every span without an end what tells causes from effects."""

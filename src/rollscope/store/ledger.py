@@ -27,7 +27,7 @@ from rollscope.store.collecting import no_cycles
 from rollscope.store.coverage import Coverage
 from rollscope.store.finished import Finished, event_table, fact_table, metric_table, stack_table
 from rollscope.store.ledgerstate import LedgerState
-from rollscope.store.openspan import OpenSpan, open_causes, open_table
+from rollscope.store.openspan import Fate, OpenSpan, open_causes, open_table
 from rollscope.store.paths import PathTable
 from rollscope.store.rawrows import RawRows, find_rows, ids_of
 from rollscope.store.relatives import Arrivals, Relatives
@@ -226,10 +226,10 @@ class Ledger:
         self._coverage.outlive(spans, end_ns)
         self.state.lost += len(spans)
         self.state.given_up = [*self.state.given_up, *span_ids][-_MOST_GIVEN_UP:]
-        taken.add("spans", open_table(self.process, spans, fates))
+        taken.add("spans", open_table([self.process] * len(spans), spans, fates))
 
-    def open_rows(self, now_ns: int, *, is_alive: bool) -> pa.Table:
-        """Give the spans without an end as they look now: open, or lost with their process."""
+    def open_spans(self, now_ns: int, *, is_alive: bool) -> tuple[list[OpenSpan], list[Fate]]:
+        """Give the spans without an end, and how each looks now: open, or lost with its process."""
         spans = self._open_in_order()
         if self.state.end == SNAPSHOT:
             fates = self._coverage.fates(spans, Status.OPEN, self.state.last_seen_ns, None)
@@ -239,7 +239,7 @@ class Ledger:
             fates = self._coverage.fates(
                 spans, Status.LOST, self.state.last_seen_ns, "its process died"
             )
-        return open_table(self.process, spans, fates)
+        return spans, fates
 
     def open_causes(self, *, is_alive: bool) -> pa.Table:
         """Give of the same spans, in the same order, what tells causes from effects."""

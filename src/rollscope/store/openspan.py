@@ -45,13 +45,19 @@ class Fate(msgspec.Struct):
     overlap_ns: int
 
 
-def open_table(process: int, spans: list[OpenSpan], fates: list[Fate]) -> pa.Table:
-    """Give the rows of spans without an end."""
+def open_table(processes: list[int], spans: list[OpenSpan], fates: list[Fate]) -> pa.Table:
+    """Give the rows of spans without an end.
+
+    Args:
+        processes: Who recorded each.
+        spans: The spans.
+        fates: How each is to be shown.
+    """
     kinds = [WHAT_OF_CODE[span.what] for span in spans]
     scopes = [span.scope for span in spans]
     attrs = [_read_attrs(span.attrs) for span in spans]
     columns: dict[str, Any] = {
-        "process": [process] * len(spans),
+        "process": processes,
         "trace_id": [scope[0] for scope in scopes],
         "span_id": [span.span_id for span in spans],
         "parent_id": [span.parent_id or None for span in spans],

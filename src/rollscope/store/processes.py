@@ -5,7 +5,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from rollscope.config import Settings
-from rollscope.model.batch import IMPORTED, SNAPSHOT
+from rollscope.model.batch import FROM_FILES
 from rollscope.store.hostclocks import ProcessClock, RunClocks
 from rollscope.store.intake import Intake
 from rollscope.store.ledger import Ledger
@@ -104,7 +104,7 @@ def _title(ledger: Ledger) -> str:
 
 def _status(intake: Intake, ledger: Ledger, now_ns: int, offset_ns: int) -> str:
     if ledger.state.end is not None:
-        return "imported" if ledger.state.end in (IMPORTED, SNAPSHOT) else "ended"
+        return "imported" if ledger.state.end in FROM_FILES else "ended"
     return "alive" if intake.is_alive(ledger, now_ns, offset_ns) else "dead"
 
 

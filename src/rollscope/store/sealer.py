@@ -74,6 +74,8 @@ class Sealer:
         """Rows that are in memory only."""
         self.frozen: dict[str, list[pa.Table]] = {}
         """Rows that are being sealed."""
+        self._joined: dict[str, tuple[list[pa.Table], pa.Table]] = {}
+        """What `tail_table` gave last for both, and for which rows."""
         self._sealing: Sealing | None = None
         self.clock_bounds: ClockBounds = {}
         self.clock_links: ClockLinks = {}
@@ -87,6 +89,7 @@ class Sealer:
         """Start from the newest manifest, or from the beginning of the logs."""
         self.tail = {name: [] for name in TABLES}
         self.frozen = {name: [] for name in TABLES}
+        self._joined.clear()
         state = IntakeState()
         if self.shelf is not None:
             loaded = self.shelf.load()
@@ -160,11 +163,16 @@ class Sealer:
         """How many spans are in memory and not in a segment."""
         return sum(table.num_rows for table in (*self.frozen["spans"], *self.tail["spans"]))
 
-    def poll(self, progress: Progress | None = None) -> bool:
-        """Take in what was added to the logs; say whether there was anything."""
+    def poll(self, progress: Progress | None = None, *, max_s: float | None = None) -> bool:
+        """Take in what was added to the logs; say whether there was anything.
+
+        Args:
+            progress: Told how far that has come.
+            max_s: Stop after about so long; `intake.is_behind` says then that there is more.
+        """
         done, total = self.intake.total_bytes()
-        if total - done < _MUCH_BYTES:
-            return self._poll(progress, self._seal_now_or_beside, SEAL_ROWS // 2)
+        if max_s is not None or total - done < _MUCH_BYTES:
+            return self._poll(progress, self._seal_now_or_beside, SEAL_ROWS // 2, max_s)
         self.finish()
         with _quick_memory():
             return self._poll(progress, self.seal, SEAL_ROWS)
@@ -176,7 +184,13 @@ class Sealer:
         self._seal_beside()
         return self._sealing is not None
 
-    def _poll(self, progress: Progress | None, seal: Callable[[], bool], full_rows: int) -> bool:
+    def _poll(
+        self,
+        progress: Progress | None,
+        seal: Callable[[], bool],
+        full_rows: int,
+        max_s: float | None = None,
+    ) -> bool:
         if self._sealing is not None and self._sealing.is_done:
             self.finish()
         if (
@@ -191,7 +205,7 @@ class Sealer:
         intake: Intake | None = None
         while intake is not self.intake:  # a reader that seals first has ours start from its work
             intake = self.intake
-            for taken in intake.poll():
+            for taken in intake.poll(max_s):
                 found = True
                 for name, tables in taken.tables.items():
                     self.tail[name] += tables
@@ -276,6 +290,7 @@ class Sealer:
         assert self.shelf is not None  # noqa: S101
         self._sealing = None
         frozen, self.frozen = self.frozen, {name: [] for name in TABLES}
+        self._joined.clear()
         if sealing.error is not None:
             self.tail = {name: frozen[name] + self.tail[name] for name in TABLES}
             self._retry_at = time.monotonic() + _RETRY_S
@@ -316,7 +331,14 @@ class Sealer:
             if len(rows[name]) > 1:
                 rows[name] = [pa.concat_tables(rows[name]).unify_dictionaries()]
         tables = [*self.frozen[name], *self.tail[name]]
-        return pa.concat_tables(tables).unify_dictionaries() if tables else empty_table(name)
+        if len(tables) < 2:
+            return tables[0] if tables else empty_table(name)
+        # Asked for several times at each look, and to make one set of words of two takes long.
+        known, joined = self._joined.get(name, (None, None))
+        if known is None or known[0] is not tables[0] or known[1] is not tables[1]:
+            joined = pa.concat_tables(tables).unify_dictionaries()
+            self._joined[name] = tables, joined
+        return joined
 
 
 @contextmanager

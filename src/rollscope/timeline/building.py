@@ -61,7 +61,7 @@ def build_layout(
 ) -> Layout:
     """Give everything that the run holds its place."""
     lanes = Lanes()
-    spans = Unsorted(span_count(store) + (still := _open_rows(store)).num_rows)
+    spans = Unsorted(span_count(store) + (still := store.open_rows).num_rows)
     place_lane: list[int] = []
     tail = store.sealer.tail_table("spans")
     with _OneAhead(_blocks(reader, tail, still)) as blocks:
@@ -100,10 +100,6 @@ def sealed_count(store: RunStore) -> int:
 def span_count(store: RunStore) -> int:
     """Say how many spans have ended, sealed or not."""
     return sealed_count(store) + store.sealer.unsealed_rows
-
-
-def _open_rows(store: RunStore) -> pa.Table:
-    return store.sealer.intake.open_rows(store.now_ns, store.clocks)
 
 
 def _blocks(reader: SpanReader, tail: pa.Table, still: pa.Table) -> Iterator[Block]:

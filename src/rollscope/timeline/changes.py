@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from rollscope.errors import RollscopeError
+from rollscope.timeline.columns import Rows
 from rollscope.timeline.growth import Placed
 
 __all__ = ["Change", "Changes", "DeltaTooOld"]
@@ -21,12 +22,14 @@ class Change(msgspec.Struct):
     """What one look at the run brought."""
 
     number: int
-    added: list[Placed]
+    settled: Rows
+    """Spans that came with their end."""
+    opened: list[Placed]
     changed: list[Placed]
     """Spans with a handle that have ended, or whose flags are others now."""
 
     def __len__(self) -> int:
-        return len(self.added) + len(self.changed)
+        return len(self.settled) + len(self.opened) + len(self.changed)
 
 
 class Changes:
@@ -38,11 +41,11 @@ class Changes:
         self._known: deque[Change] = deque()
         self._spans = 0
 
-    def add(self, added: list[Placed], changed: list[Placed]) -> None:
+    def add(self, settled: Rows, opened: list[Placed], changed: list[Placed]) -> None:
         """Note a change."""
         self.number += 1
-        self._known.append(Change(self.number, added, changed))
-        self._spans += len(added) + len(changed)
+        self._known.append(Change(self.number, settled, opened, changed))
+        self._spans += len(self._known[-1])
         while self._spans > _MOST_SPANS:
             self._spans -= len(self._known.popleft())
 
@@ -63,10 +66,16 @@ class Changes:
             raise DeltaTooOld(
                 f"changes since {number} are not kept, only those since {oldest}; load anew"
             )
-        added: dict[int, Placed] = {}
+        settled = [Rows.none()]
+        opened: dict[int, Placed] = {}
         changed: dict[int, Placed] = {}
         for change in self._known:
             if change.number > number:
-                added |= {id(span): span for span in change.added}
-                changed |= {id(span): span for span in change.changed if id(span) not in added}
-        return Change(self.number, list(added.values()), list(changed.values()))
+                settled.append(change.settled)
+                opened |= {span.handle: span for span in change.opened}
+                changed |= {
+                    span.handle: span for span in change.changed if span.handle not in opened
+                }
+        return Change(
+            self.number, Rows.join(settled), list(opened.values()), list(changed.values())
+        )

@@ -27,6 +27,7 @@ __all__ = [
     "Part",
     "Rows",
     "Times",
+    "bisect",
     "expand",
 ]
 
@@ -172,9 +173,9 @@ class Part:
         A span without length touches the instant at which it stands.
         """
         first, last = self.bounds[lines], self.bounds[lines + 1]
-        ended = _bisect(self.end, first, last, low_ns + 1)
-        begin = np.minimum(ended, _bisect(self.start, first, last, low_ns))
-        stop = _bisect(self.start, first, last, high_ns)
+        ended = bisect(self.end, first, last, low_ns + 1)
+        begin = np.minimum(ended, bisect(self.start, first, last, low_ns))
+        stop = bisect(self.start, first, last, high_ns)
         return begin, np.maximum(stop, begin)
 
     def rows_at(self, places: npt.NDArray[Any]) -> Rows:
@@ -214,8 +215,8 @@ def _or_by_line(flags: npt.NDArray[np.uint8], first: npt.NDArray[Any]) -> npt.ND
     return np.bitwise_or.reduceat(flags, first) if len(first) else np.zeros(0, np.uint8)
 
 
-def _bisect(values: Times, low: Lines, high: Lines, wanted: int) -> Lines:
-    """Find in each range the first place whose value is not below the one wanted."""
+def bisect(values: Times, low: Lines, high: Lines, wanted: int | Times) -> Lines:
+    """Find in each range the first place whose value is not below the one wanted there."""
     low, high = low.copy(), high.copy()
     while True:
         is_open = low < high

@@ -1,6 +1,7 @@
 """The frames of an index: its spans as raw or packed columns, and what has changed since."""
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +11,8 @@ from rollscope.analysis.roles import is_sync, role_of
 from rollscope.errors import QueryError
 from rollscope.timeline.columns import MARKS, NEVER, NO_SESSION, Part, Rows
 from rollscope.timeline.frame import encode_frame, encode_packed
-from rollscope.timeline.growth import Placed
+from rollscope.timeline.growth import Placed, rows_of
+from rollscope.timeline.merging import merge_parts
 from rollscope.timeline.packing import OPEN
 from rollscope.timeline.spanindex import SpanIndex
 
@@ -90,14 +92,15 @@ def delta_frame(index: SpanIndex, since: int) -> bytes:
     """
     with index.lock:
         change = index.changed_since(since)
-        rows = _rows_of(change.added)
+        rows = Rows.join([change.settled, rows_of(change.opened)])
         order = np.lexsort((rows.end, rows.start, rows.row, rows.lane))
         rows = rows.take(order)
         columns = row_columns(rows, index.t0_ns, index.tick_ns, len(index.lanes))
         ids = index.session_ids
         used, columns["session"] = sessions_used(columns["session"])
         columns["session_ids"] = ids[used].view(np.uint32)
-        handles = np.array([change.added[place].handle for place in order.tolist()], np.uint32)
+        opened = np.array([span.handle for span in change.opened], np.uint32)
+        handles = np.concatenate([np.zeros(len(change.settled), np.uint32), opened])[order]
         columns["open_index"] = np.flatnonzero(handles).astype(np.uint32)
         columns["open_handle"] = handles[handles > 0]
         columns |= _changed_columns(index, change.changed)
@@ -181,10 +184,7 @@ def _groups(index: SpanIndex) -> list[dict[str, Any]]:
 
 
 def _together(index: SpanIndex) -> Part:
-    base, young = index.parts
-    if not len(young):
-        return base
-    return Part(Rows.join([base.all_rows(), young.all_rows()]))
+    return reduce(merge_parts, index.parts)
 
 
 def _handles(index: SpanIndex, part: Part) -> dict[str, npt.NDArray[np.uint32]]:
@@ -201,16 +201,6 @@ def _handles(index: SpanIndex, part: Part) -> dict[str, npt.NDArray[np.uint32]]:
     return {"open_index": pairs[:, 0].copy(), "open_handle": pairs[:, 1].copy()}
 
 
-def _rows_of(spans: Sequence[Placed]) -> Rows:
-    none = Rows.none()
-    return Rows(
-        *(
-            np.array([getattr(span, field) for span in spans], getattr(none, field).dtype)
-            for field in Rows.__struct_fields__
-        )
-    )
-
-
 def sessions_used(
     session: npt.NDArray[np.uint32],
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
@@ -223,7 +213,7 @@ def sessions_used(
 
 
 def _changed_columns(index: SpanIndex, changed: Sequence[Placed]) -> dict[str, npt.NDArray[Any]]:
-    columns = row_columns(_rows_of(changed), index.t0_ns, index.tick_ns, len(index.lanes))
+    columns = row_columns(rows_of(changed), index.t0_ns, index.tick_ns, len(index.lanes))
     return {
         "ended_handle": np.array([span.handle for span in changed], np.uint32),
         "ended_dur": columns["dur"],

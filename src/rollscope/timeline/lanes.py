@@ -121,10 +121,14 @@ class Lanes:
         text, number = self._labels.words[self._label[lane]], int(self._number[lane])
         return text if number < 0 else f"{text} {number}"
 
-    def is_at(self, lane: int, group: str, label: str) -> bool:
-        """Say whether a lane is of a group, and labelled so but for its number."""
-        words = self.groups.words[self.group[lane]], self._labels.words[self._label[lane]]
-        return words == (group, label)
+    def are_at(
+        self,
+        lanes: npt.NDArray[np.uint32],
+        groups: npt.NDArray[np.int64],
+        labels: npt.NDArray[np.int64],
+    ) -> bool:
+        """Say whether lanes are of these groups, and labelled so but for their numbers."""
+        return bool((self.group[lanes] == groups).all() and (self._label[lanes] == labels).all())
 
     def group_ranges(self) -> list[GroupRange]:
         """Give the groups in the order in which they are shown."""

@@ -231,18 +231,23 @@ class SpanReader:
             return outside
         lanes = Words()
         lane = self._codes(table, "lane", lanes.code_of)[places]
-        keys = np.stack([process[places].astype(np.int64), kind[places], lane])
-        unique, inverse = np.unique(keys, axis=1, return_inverse=True)
+        processes, key = np.unique(process[places], return_inverse=True)
+        key = (key * len(_KIND_CODES) + kind[places]) * len(lanes.words) + lane
+        unique, inverse = np.unique(key, return_inverse=True)
+        rest, which = np.divmod(unique, len(lanes.words))
+        number, what = np.divmod(rest, len(_KIND_CODES))
         codes = [
-            self.places.code_of(f"{one & _ALL}/{_OWN_NAMES.get(what) or lanes.words[which]}")
-            for one, what, which in unique.T.tolist()
+            self.places.code_of(f"{one}/{_OWN_NAMES.get(told) or lanes.words[word]}")
+            for one, told, word in zip(
+                processes[number].tolist(), what.tolist(), which.tolist(), strict=True
+            )
         ]
-        outside[places] = np.array(codes, np.uint32)[inverse.reshape(-1)]
+        outside[places] = np.array(codes, np.uint32)[inverse]
         return outside
 
 
-_ALL: Final = 2**64 - 1
 _KIND_NUMBERS: Final = {str(kind): number for number, kind in enumerate(Kind, 1)}
+_KIND_CODES: Final = range(len(_KIND_NUMBERS) + 1)
 _SESSION: Final = _KIND_NUMBERS[Kind.SESSION]
 _OWN_NAMES: Final = {_KIND_NUMBERS[kind]: name for kind, name in _OWN_LANES.items()}
 
@@ -258,7 +263,7 @@ def _status_flag(status: str) -> int:
 def _unsealed_session_names(store: RunStore) -> list[str]:
     sealer = store.sealer
     names: list[str] = []
-    for table in (sealer.tail_table("spans"), sealer.intake.open_rows(store.now_ns, store.clocks)):
+    for table in (sealer.tail_table("spans"), store.open_rows):
         is_session = pc.equal(table["kind"].cast(pa.string()), str(Kind.SESSION))
         names += table["name"].cast(pa.string()).filter(is_session).unique().to_pylist()
     return names

@@ -1,7 +1,7 @@
 """Putting what overlaps side by side: sessions into slots, spans of one depth into rows."""
 
 from collections.abc import Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,17 @@ __all__ = ["Slots", "find_crowds", "pack_slots", "stack_rows"]
 
 
 class Slots:
-    """The slots of one pool: each interval gets the lowest one that is free at its start."""
+    """The slots of one pool: each interval gets the lowest one that is free at its start.
 
-    def __init__(self) -> None:
+    Args:
+        until: When the slots that there are already will be free.
+    """
+
+    def __init__(self, until: Sequence[int] = ()) -> None:
         self._free: list[int] = []
-        self._busy: list[tuple[int, int]] = []
-        self.count = 0
+        self._busy = [(time_ns, slot) for slot, time_ns in enumerate(until)]
+        heapify(self._busy)
+        self.count = len(until)
 
     def place(self, start: int, end: int) -> int:
         """Give the slot of the next interval; intervals come in order of their start."""

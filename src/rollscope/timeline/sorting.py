@@ -14,7 +14,7 @@ from rollscope.timeline.columns import NEVER, Part, Rows, Times
 from rollscope.timeline.reading import Block
 from rollscope.timeline.slots import find_crowds, stack_rows
 
-__all__ = ["Sorted", "Unsorted", "sort_spans"]
+__all__ = ["Sorted", "Unsorted", "find_lines", "line_crowds", "order_spans", "sort_spans"]
 
 _AT_ONCE: Final = 1_000_000
 I64 = npt.NDArray[np.int64]
@@ -150,11 +150,11 @@ def _open_part(
 
 
 def _sort_chunk(spans: Unsorted, members: I64) -> _Chunk:
-    codes, line = _find_lines(spans.lane[members], spans.depth[members])
+    codes, line = find_lines(spans.lane[members], spans.depth[members])
     start, end = spans.start[members], spans.end[members]
-    order = _order(line, start, end)
+    order = order_spans(line, start, end)
     line, start, end = line[order], start[order], end[order]
-    levels = stack_rows(_crowds(line, start, end), start, end)
+    levels = stack_rows(line_crowds(line, start, end), start, end)
     final, code = _number_lines(codes, line, levels)
     if levels.any():
         settled = _merge(final, start, levels)
@@ -164,7 +164,7 @@ def _sort_chunk(spans: Unsorted, members: I64) -> _Chunk:
     return _Chunk(members[order], final, lane.astype(np.uint32), _rows_in_lanes(lane), depth)
 
 
-def _find_lines(lane: npt.NDArray[np.uint32], depth: npt.NDArray[np.uint8]) -> tuple[I64, I64]:
+def find_lines(lane: npt.NDArray[np.uint32], depth: npt.NDArray[np.uint8]) -> tuple[I64, I64]:
     """Number what occurs of lane and depth, in order; a table is quicker than to sort."""
     depths, low = int(depth.max()) + 1, int(lane.min())
     key = (lane - low).astype(np.int64) * depths + depth
@@ -174,7 +174,7 @@ def _find_lines(lane: npt.NDArray[np.uint32], depth: npt.NDArray[np.uint8]) -> t
     return (found // depths + low) << 8 | found % depths, (np.cumsum(occurs) - 1)[key]
 
 
-def _order(line: I64, start: Times, end: Times) -> I64:
+def order_spans(line: I64, start: Times, end: Times) -> I64:
     """Sort by line and start."""
     if not len(start):
         return np.zeros(0, np.int64)
@@ -185,7 +185,7 @@ def _order(line: I64, start: Times, end: Times) -> I64:
     return np.argsort(line << time_bits | (start - low))
 
 
-def _crowds(line: I64, start: Times, end: Times) -> I64:
+def line_crowds(line: I64, start: Times, end: Times) -> I64:
     """Find spans that overlap on one line, by the ranks of times so that lines stay apart."""
     if not len(start):
         return np.zeros(0, np.int64)

@@ -13,9 +13,9 @@ from rollscope.store.embedded import RunStore
 from rollscope.timeline.building import Layout, build_layout, span_count
 from rollscope.timeline.changes import Change, Changes
 from rollscope.timeline.columns import NEVER, Part, Rows
-from rollscope.timeline.following import Follower
+from rollscope.timeline.following import Follower, Step
 from rollscope.timeline.grouping import Processes, find_grouping
-from rollscope.timeline.growth import CannotFollow, Young
+from rollscope.timeline.growth import CannotFollow, Growth, rows_of
 from rollscope.timeline.keeping import Keepsake, restore, take_keepsake
 from rollscope.timeline.reading import SpanReader
 
@@ -63,7 +63,7 @@ class SpanIndex:
             return False
         self._adopt(kept.layout, kept.reader, processes, kept.seen)
         try:
-            self._follower.follow(self._young)
+            self._follower.follow(self._growth)
         except CannotFollow:
             return False
         self._settle_in()
@@ -86,45 +86,44 @@ class SpanIndex:
 
     def _adopt(self, layout: Layout, reader: SpanReader, processes: Processes, seen: int) -> None:
         self.layout, self.lanes, self.names = layout, layout.lanes, reader.names
-        self._young = Young(layout)
+        self._growth = Growth(layout)
         self._follower = Follower(self.store, reader, self._grouping, processes, layout, seen)
 
     def _settle_in(self) -> None:
         store = self.store
-        self._young.mark_stuck(self._stuck)
-        self._show_young()
+        self._growth.mark_stuck(self._stuck)
+        self._show_open()
         starts = [int(part.start.min()) for part in self.parts if len(part)]
         self.t0_ns = min(starts, default=store.now_ns)
-        self._base_last_ns = _last_edge(self.base, self.t0_ns)
+        self._ended_last_ns = max(_last_edge(part, self.t0_ns) for part in self.parts[:2])
         self.tick_ns = self._fitting_tick()
 
     def _fitting_tick(self) -> int:
         """Give the smallest tick that fits; a run that goes on gets twice the room it needs."""
         length_ns = self.last_ns - self.t0_ns
-        if any(span.end == NEVER for span in self._young.open.values()):
+        if any(span.end == NEVER for span in self._growth.open.values()):
             length_ns = 2 * max(length_ns, self.store.now_ns - self.t0_ns)
         tick_ns = _FIRST_TICK_NS
         while length_ns // tick_ns > _MOST_TICKS:
             tick_ns *= 10
         return tick_ns
 
-    def _show_young(self) -> None:
-        self.young = Part(self._young.rows())
+    def _show_open(self) -> None:
+        self._open = Part(rows_of([*self._growth.open.values()]))
         self.overviews.clear()
 
-    def line_depths(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-        """Give how deep the spans of each line are, for both parts."""
-        return self.layout.depths, self._young.depths_in(self.young)
+    def line_depths(self) -> tuple[npt.NDArray[np.uint8], ...]:
+        """Give how deep the spans of each line are, for all parts."""
+        _, recent, still = self.parts
+        return self.layout.depths, self._growth.depths_in(recent), self._growth.depths_in(still)
 
     @property
-    def base(self) -> Part:
-        """What was sorted at the last build or merge."""
-        return self.layout.part
+    def parts(self) -> tuple[Part, Part, Part]:
+        """What was sorted at the last build or merge, what ended since, and what may still change.
 
-    @property
-    def parts(self) -> tuple[Part, Part]:
-        """What was sorted, and what is young; together every span once."""
-        return self.base, self.young
+        Together they have every span once.
+        """
+        return self.layout.part, self._growth.recent, self._open
 
     @property
     def seq(self) -> int:
@@ -139,24 +138,25 @@ class SpanIndex:
     @property
     def total_spans(self) -> int:
         """How many spans there are."""
-        return len(self.base) + len(self._young)
+        return len(self.layout.part) + len(self._growth)
 
     @property
     def last_ns(self) -> int:
         """When the last of what has ended did so, or the last of what is open began."""
-        return max(_last_edge(self.young, self.t0_ns), self._base_last_ns)
+        return max(_last_edge(self._open, self.t0_ns), self._ended_last_ns)
 
     @property
     def session_ids(self) -> npt.NDArray[np.uint64]:
         """The ids of the sessions, by their number."""
-        return self._follower.session_ids()
+        return self._follower.session_ids
 
     @property
     def nbytes(self) -> int:
         """How much memory the columns take."""
         sessions = self.layout.sessions
         columns = (sessions.ids, sessions.lane, sessions.unit, sessions.end)
-        return self.base.nbytes + self.young.nbytes + sum(column.nbytes for column in columns)
+        of_parts = sum(part.nbytes for part in self.parts)
+        return of_parts + sum(column.nbytes for column in columns)
 
     def extend(self, stuck: Collection[int] | None = None) -> int:
         """Take in what the store has learnt since, and give the number of the latest change.
@@ -171,35 +171,37 @@ class SpanIndex:
             if stuck is not None:
                 self._stuck = frozenset(stuck)
             try:
-                added, changed = self._follower.follow(self._young)
+                step = self._follower.follow(self._growth)
             except CannotFollow:
                 self.changes.forget()
                 self._build()
                 return self.seq
-            changed += self._young.mark_stuck(self._stuck)
-            if added or changed:
-                self.changes.add(added, changed)
-                self._tidy()
+            changed = step.changed + self._growth.mark_stuck(self._stuck)
+            if len(step.settled) or step.opened or changed:
+                self.changes.add(step.settled, step.opened, changed)
+                self._tidy(step)
             return self.seq
 
-    def _tidy(self) -> None:
-        if self._needs_new_ticks():
+    def _tidy(self, step: Step) -> None:
+        ended = Rows.join([step.settled, rows_of(step.changed)])
+        self._show_open()
+        if self._needs_new_ticks(ended):
             self.changes.forget()
             self._build()
             return
-        if len(self._young.ended) > max(_MERGE_AT, len(self.base) // 8):
-            rows = self._young.rows()
-            ended = rows.take(np.arange(len(self._young.ended)))
-            self._young.settle(Part(Rows.join([self.base.all_rows(), ended])))
-            self._base_last_ns = _last_edge(self.base, self.t0_ns)
-        self._show_young()
+        self._ended_last_ns = max(self._ended_last_ns, _last_edge(ended, self.t0_ns))
+        base, recent, _ = self.parts
+        if len(recent) > max(_MERGE_AT, len(base) // 8):
+            self._growth.merge()
 
-    def _needs_new_ticks(self) -> bool:
-        rows = self._young.rows()
-        if rows.start.min(initial=self.t0_ns) < self.t0_ns:
-            return True
-        reached = np.where(rows.end < NEVER, rows.end, self.now_ns).max(initial=self.t0_ns)
-        return int(reached) - self.t0_ns > _MOST_TICKS * self.tick_ns
+    def _needs_new_ticks(self, ended: Rows) -> bool:
+        for rows in (ended, self._open):
+            if rows.start.min(initial=self.t0_ns) < self.t0_ns:
+                return True
+            reached = np.where(rows.end < NEVER, rows.end, self.now_ns).max(initial=self.t0_ns)
+            if int(reached) - self.t0_ns > _MOST_TICKS * self.tick_ns:
+                return True
+        return False
 
     @property
     def moved(self) -> Corrections:
@@ -213,7 +215,7 @@ class SpanIndex:
     def open_handles(self) -> list[tuple[int, int, int, int]]:
         """Give lane, row, start and handle of every span that may still change."""
         return [
-            (span.lane, span.row, span.start, span.handle) for span in self._young.open.values()
+            (span.lane, span.row, span.start, span.handle) for span in self._growth.open.values()
         ]
 
     def changed_since(self, number: int) -> Change:
@@ -225,6 +227,6 @@ class SpanIndex:
         return self.changes.since(number)
 
 
-def _last_edge(part: Part, t0_ns: int) -> int:
+def _last_edge(part: Part | Rows, t0_ns: int) -> int:
     ended = part.end[part.end < NEVER].max(initial=t0_ns)
     return int(max(ended, part.start.max(initial=t0_ns)))

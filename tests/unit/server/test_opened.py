@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from rollscope.errors import StoreError
+from rollscope.instrument.tracer import Tracer
 from rollscope.server.failures import Failure
 from rollscope.server.opened import OpenRun
 from rollscope.server.timelines import current_timeline
@@ -71,9 +72,9 @@ def test_a_run_is_followed_for_who_looks_on_and_not_for_who_takes_stock(
     refreshed = threading.Event()
     plain = RunStore.refresh
 
-    def refresh(store: RunStore, *given: Any) -> bool:
+    def refresh(store: RunStore, *given: Any, **named: Any) -> bool:
         refreshed.set()
-        return plain(store, *given)
+        return plain(store, *given, **named)
 
     async def visit(run: OpenRun) -> list[bool]:
         await run.ask(count, is_looking=False)
@@ -86,6 +87,35 @@ def test_a_run_is_followed_for_who_looks_on_and_not_for_who_takes_stock(
         return [in_between, await asyncio.to_thread(refreshed.wait, 30)]
 
     assert with_run(tmp_path / "first", visit) == [False, True]
+
+
+def test_a_burst_is_told_of_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracers = [Tracer(run="first", dir=str(tmp_path)) for _ in range(3)]
+    pieces: list[RunProgress] = []
+
+    def record() -> None:
+        for tracer in tracers:
+            with tracer.session(sample=1), tracer.phase("generate"):
+                pass
+            tracer.flush()
+
+    async def visit(run: OpenRun) -> int:
+        await run.ask(count)
+        pieces.clear()
+        record()
+        found = 0
+        while found < 12:
+            found = await run.ask(count)
+        return found
+
+    monkeypatch.setattr("rollscope.server.opened._AT_ONCE_S", 0.0)
+    record()
+    assert with_run(tmp_path / "first", visit, pieces.append) == 12
+    assert len([piece for piece in pieces if "spans" in piece.changed]) >= len(tracers)
+    for tracer in tracers:
+        tracer.shutdown()
 
 
 def test_an_error_of_a_job_is_told_to_who_gave_it_and_the_next_is_done(path: Path) -> None:

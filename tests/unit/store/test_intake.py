@@ -109,6 +109,19 @@ def test_logs_take_turns_so_that_their_rows_are_close_in_time(
     assert max(abs(found.index(10 + n) - found.index(20 + n)) for n in range(1, 5)) <= 2
 
 
+def test_much_can_be_taken_in_by_and_by(run: Path) -> None:
+    processes = [bytes(7) + bytes([number]) for number in (1, 2, 3)]
+    for process in processes:
+        log = log_of(10 * process[-1], process=process)
+        write_log(run / "log" / f"{process[-1]}.rsl", log)
+    intake = Intake(run)
+    looks = [(len(list(intake.poll(max_s=0))), intake.is_behind) for _ in range(4)]
+    assert [taken for taken, _ in looks] == [1, 1, 1, 0]
+    assert looks[0][1]
+    assert not looks[3][1]
+    assert sum(ledger.state.spans for ledger in intake.ledgers.values()) == 3
+
+
 @pytest.mark.parametrize("length", [2, 3, 50])
 def test_a_log_that_was_replaced_is_read_from_its_beginning(run: Path, length: int) -> None:
     log = write_log(run / "log" / "a.rsl", log_of(1, 2, 3))

@@ -10,7 +10,7 @@ from rollscope.model.clockline import ClockLine
 from rollscope.model.kinds import Kind, MetricType, Status
 from rollscope.store.ledger import Ledger
 from rollscope.store.ledgerstate import LedgerState
-from rollscope.store.openspan import CAUSE_COLUMNS
+from rollscope.store.openspan import CAUSE_COLUMNS, open_table
 from rollscope.store.paths import PathTable
 from tests.builders import (
     EPOCH,
@@ -46,7 +46,8 @@ def restored(ledger: Ledger) -> Ledger:
 
 
 def open_rows(ledger: Ledger, now_s: float = 100, *, is_alive: bool = True) -> list[Row]:
-    rows: list[Row] = ledger.open_rows(EPOCH + int(now_s * SECOND), is_alive=is_alive).to_pylist()
+    spans, fates = ledger.open_spans(EPOCH + int(now_s * SECOND), is_alive=is_alive)
+    rows: list[Row] = open_table([ledger.process] * len(spans), spans, fates).to_pylist()
     return rows
 
 
