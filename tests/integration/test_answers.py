@@ -372,6 +372,7 @@ def expected_selection(oracle: Oracle, scope: Scope, text: str) -> Selection:
     )
     sides = [session_lengths(side, unions) for side in (rest, chosen)]
     named = {word.lstrip("-").replace(">", ":").split(":")[0] for word in text.split()}
+    named |= {name.removeprefix("attr.") for name in named} | {f"attr.{name}" for name in named}
     return Selection(
         chosen=len(chosen),
         rest=len(rest),

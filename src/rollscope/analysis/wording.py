@@ -1,32 +1,62 @@
 """How findings are put into words: durations, shares and counts."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from rollscope.model.refs import span_hex
 
-__all__ = ["say_count", "say_names", "say_ns", "say_sample", "say_share", "say_where"]
+__all__ = [
+    "say_count",
+    "say_names",
+    "say_ns",
+    "say_sample",
+    "say_seconds",
+    "say_share",
+    "say_where",
+    "say_whole",
+]
 
-_MS = 1_000_000
-_SECOND = 1_000 * _MS
-_MINUTE = 60 * _SECOND
-_HOUR = 60 * _MINUTE
+_US: Final = 1_000
+_MS: Final = 1_000 * _US
+_SECOND: Final = 1_000 * _MS
+_LONG: Final = 99_950 * _MS
+"""From here on minutes are told."""
+_HOUR: Final = 3600 * _SECOND
+_DAY: Final = 24 * _HOUR
 
 
 def say_ns(ns: int) -> str:
-    """Write a duration as people say it: `850 ms`, `4.2 s`, `312 s`, `14 min`, `2.1 h`."""
+    """Write a duration as the page does: `850 ms`, `4.82 s`, `14.3 s`, `3 m 12 s`, `2.1 h`."""
     if ns < 0:
         return f"-{say_ns(-ns)}"
-    if 0 < ns < _SECOND - _MS // 2:
-        return f"{_rounded(ns, _MS)} ms"
-    if ns < 10 * _SECOND - _SECOND // 20:
-        tenths = _rounded(ns, _SECOND // 10)
-        return f"{tenths // 10}.{tenths % 10} s" if tenths % 10 else f"{tenths // 10} s"
-    if ns < 10 * _MINUTE:
-        return f"{_rounded(ns, _SECOND)} s"
-    if ns < 2 * _HOUR:
-        return f"{_rounded(ns, _MINUTE)} min"
-    tenths = _rounded(ns, _HOUR // 10)
-    return f"{tenths // 10}.{tenths % 10} h"
+    if ns < _US:
+        return f"{ns} ns" if ns else "0 s"
+    if ns < _SECOND - _MS // 2:
+        return _say_short(ns)
+    if ns < _LONG:
+        return f"{_decimal(ns, _SECOND, 2 if ns < 9_995 * _MS else 1)} s"
+    minutes, seconds = divmod(_rounded(ns, _SECOND), 60)
+    if minutes < 60:
+        return f"{minutes} m {seconds:02} s"
+    return f"{_decimal(ns, _HOUR, 1)} h" if ns < _DAY else f"{_decimal(ns, _DAY, 1)} d"
+
+
+def _say_short(ns: int) -> str:
+    """Write less than a second; a tenth is told of few units only, and only if there is one."""
+    unit, name = (_US, "µs") if ns < _MS - _US // 2 else (_MS, "ms")
+    return f"{_decimal(ns, unit, 1 if ns < 10 * unit else 0).removesuffix('.0')} {name}"
+
+
+def say_seconds(seconds: float) -> str:
+    """Write a duration that is known in seconds, in the same way."""
+    return say_ns(round(seconds * 1e9))
+
+
+def say_whole(ns: int) -> str:
+    """Write what changes by the second, as an age or a time left: `< 1 s`, `41 s`, `3 m 12 s`."""
+    if ns < _SECOND:
+        return "< 1 s"
+    return f"{ns // _SECOND} s" if ns < _LONG else say_ns(ns)
 
 
 def say_share(part: float, whole: float = 1) -> str:
@@ -61,6 +91,12 @@ def say_sample(task_key: str | None, sample: int | None, span_id: int) -> str:
 def say_where(name: str, detail: str | None) -> str:
     """Write a phase and what it is of: "toolcall `browser`"."""
     return f"{name} `{detail}`" if detail else name
+
+
+def _decimal(ns: int, unit: int, digits: int) -> str:
+    """Write a number of units with so many digits after the point."""
+    value = _rounded(ns, unit // 10**digits)
+    return f"{value // 10**digits}.{value % 10**digits:0{digits}}" if digits else str(value)
 
 
 def _rounded(ns: int, unit: int) -> int:

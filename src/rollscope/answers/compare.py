@@ -8,8 +8,8 @@ import msgspec
 from rollscope.analysis.compare import PhaseComparison, compare
 from rollscope.analysis.details import DetailLabels, detail_labels
 from rollscope.analysis.differs import Differences, differences
+from rollscope.analysis.filters import ATTRIBUTE_PREFIX, Filter, Not
 from rollscope.analysis.filters import Comparison as Condition
-from rollscope.analysis.filters import Filter, Not
 from rollscope.analysis.rows import SessionRow
 from rollscope.answers.filtering import to_condition
 from rollscope.answers.phases import in_scope, phase_unions
@@ -18,14 +18,34 @@ from rollscope.answers.scope import StepScope
 from rollscope.answers.sessions import matching_sessions
 from rollscope.answers.sharing import shared
 from rollscope.answers.source import Source
+from rollscope.store.attributes import PROMOTED
 from rollscope.store.dialect import Value
 
 __all__ = ["Comparison", "Selection", "compare_runs", "compare_selection", "select_sessions"]
 
 _MOST_VALUES: Final = 20_000
 """Lengths of one phase on one side; of more, every so-manieth is taken."""
-_STEPS: Final = frozenset({"step", "consumed", "dispatched", "attr.consumed_step"})
-"""Fields and columns that tell of steps: whoever chooses by one knows of the others."""
+_FIELD_OF: Final = {
+    "attempt": "attempt",
+    "family": "family",
+    "replica": "pool",
+    "reward": "reward",
+    "tokens_in": "tokens_in",
+    "tokens_out": "tokens",
+    "turns": "turns",
+    "waited_ns": "waited",
+}
+"""The field that tells of a column that is read from attributes."""
+_SAME: Final = (
+    frozenset({"step", "consumed", "dispatched", "attr.consumed_step"}),
+    frozenset({"ran", "attr.execution_s", "attr.total_s"}),
+    frozenset({"pool", "replica"}),
+    *(
+        frozenset({field, *(f"{ATTRIBUTE_PREFIX}{key}" for key in PROMOTED[column][0])})
+        for column, field in _FIELD_OF.items()
+    ),
+)
+"""Fields and attributes that tell the same: whoever chooses by one knows of the others."""
 
 
 class Comparison(msgspec.Struct, kw_only=True):
@@ -177,7 +197,7 @@ def _fields_of(expression: Filter) -> set[str]:
     """Give what sessions were chosen by, which is no news about them."""
     terms = (term.term if isinstance(term, Not) else term for term in expression.terms)
     fields = {term.field for term in terms if isinstance(term, Condition)}
-    return fields | _STEPS if fields & _STEPS else fields
+    return fields.union(*(same for same in _SAME if fields & same))
 
 
 def _of(sessions: list[SessionRow], unions: Mapping[int, Mapping[str, int]]) -> _Lengths:

@@ -7,10 +7,10 @@ from typing import Final
 import msgspec
 
 from rollscope._version import __version__
+from rollscope.answers.checks.processes import Process, read_processes
 from rollscope.answers.doctor import Finding, examine
 from rollscope.answers.loops import LoopLine, judge_loops
 from rollscope.answers.moment import Moment, moment_of
-from rollscope.answers.source import fetch
 from rollscope.store.embedded import RunStore
 from rollscope.store.schema import SEGMENT_SCHEMA
 from rollscope.store.upkeep.sizes import sizes_of
@@ -138,7 +138,7 @@ class Health(msgspec.Struct, kw_only=True):
 def health(source: RunStore) -> Health:
     """Tell whether a run can be trusted."""
     moment = moment_of(source)
-    processes = fetch(source, _Process, "SELECT * FROM processes ORDER BY started_ns, process")
+    processes = read_processes(source)
     titles = {one.process: one.title for one in processes}
     damage = source.sealer.intake.damage()
     clocks = _clocks(processes)
@@ -164,29 +164,6 @@ def health(source: RunStore) -> Health:
     )
 
 
-class _Process(msgspec.Struct, kw_only=True):
-    process: int
-    title: str
-    host: str
-    pid: int
-    status: str
-    last_seen_ns: int
-    heartbeat_ns: int
-    offset_ns: int
-    offset_error_ns: int | None
-    offset_source: str
-    drift_ppm: float
-    clock_readings: int
-    spans: int
-    open_spans: int
-    lost_ends: int
-    dropped: int
-    missing_frames: int
-    silent_ns: int
-    python: str
-    version: str
-
-
 def _ingest(source: RunStore, moment: Moment) -> IngestTotal:
     since_ns = moment.now_ns - _MINUTE_NS
     sql = """
@@ -203,7 +180,7 @@ def _ingest(source: RunStore, moment: Moment) -> IngestTotal:
     )
 
 
-def _line(process: _Process, moment: Moment) -> IngestLine:
+def _line(process: Process, moment: Moment) -> IngestLine:
     return IngestLine(
         process=process.process,
         title=process.title,
@@ -240,15 +217,15 @@ def _buffer_fill(source: RunStore, titles: Mapping[int, str]) -> dict[str, float
     return {titles.get(row["process"], ""): row["fill"] for row in rows if row["fill"] is not None}
 
 
-def _clocks(processes: Sequence[_Process]) -> list[ClockLine]:
-    hosts: dict[str, list[_Process]] = {}
+def _clocks(processes: Sequence[Process]) -> list[ClockLine]:
+    hosts: dict[str, list[Process]] = {}
     for one in processes:
         if one.host:
             hosts.setdefault(one.host, []).append(one)
     return [_clock(host, members) for host, members in sorted(hosts.items())]
 
 
-def _clock(host: str, processes: Sequence[_Process]) -> ClockLine:
+def _clock(host: str, processes: Sequence[Process]) -> ClockLine:
     """Tell of a host what is known of the process that was heard of last."""
     latest = max(processes, key=lambda one: (one.offset_source != "", one.last_seen_ns))
     return ClockLine(

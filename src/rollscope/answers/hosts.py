@@ -15,10 +15,10 @@ from rollscope.answers.moment import Moment, moment_of
 from rollscope.answers.moves import Moves, moves_of
 from rollscope.answers.rows import process_rows
 from rollscope.answers.source import Source
+from rollscope.model.serverroles import SERVER_ROLES
 
 __all__ = [
     "OTHER",
-    "SERVER_ROLES",
     "HostGrouping",
     "HostLine",
     "Hosts",
@@ -29,8 +29,6 @@ __all__ = [
 
 OTHER: Final = "other"
 """Stands for the time between phases."""
-SERVER_ROLES: Final = frozenset({"receiver", "scraper"})
-"""Of logs that a server writes: it may be anywhere, and rolls nothing out."""
 _LAG_NS: Final = 60 * 1_000_000_000
 HostGrouping = Literal["host", "replica"]
 

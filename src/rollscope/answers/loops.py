@@ -9,15 +9,11 @@ from rollscope.analysis.lags import rank_ns
 from rollscope.analysis.rules import LoopStall
 from rollscope.answers.moment import Moment
 from rollscope.answers.source import Source
+from rollscope.model.loops import BLOCKED_EVENT, BLOCKED_FROM_S, LAG_METRIC
 
-__all__ = ["LAG_METRIC", "LoopLag", "LoopLine", "judge_loops", "loop_lags", "loop_stalls"]
+__all__ = ["LoopLag", "LoopLine", "judge_loops", "loop_lags", "loop_stalls"]
 
-LAG_METRIC: Final = "event_loop_lag_seconds"
-"""The histogram of how late an event loop ran what was due."""
-_BLOCKED_EVENT: Final = "loop_blocked"
-"""What a runner records of code that blocks its loop."""
-_SEEN_FROM_NS: Final = 250_000_000
-"""How long code has to block a loop before a runner looks which it is."""
+_BLOCKED_FROM_NS: Final = round(BLOCKED_FROM_S * 1e9)
 _MINUTE_NS: Final = 60 * 1_000_000_000
 
 
@@ -39,7 +35,7 @@ def loop_stalls(source: Source, low_ns: int, high_ns: int) -> list[LoopStall]:
         )
         for row in rows
     ]
-    if any(stall.longest_ns >= _SEEN_FROM_NS for stall in stalls):
+    if any(stall.longest_ns >= _BLOCKED_FROM_NS for stall in stalls):
         culprits = _culprits(source, low_ns, high_ns)
         for stall in stalls:
             stall.where = culprits.get(stall.process)
@@ -51,7 +47,7 @@ def _culprits(source: Source, low_ns: int, high_ns: int) -> dict[int, str]:
     sql = """
         SELECT process, attrs FROM events
         WHERE name = $name AND time_ns >= $low AND time_ns <= $high"""
-    rows = source.query(sql, name=_BLOCKED_EVENT, low=low_ns, high=high_ns).to_pylist()
+    rows = source.query(sql, name=BLOCKED_EVENT, low=low_ns, high=high_ns).to_pylist()
     longest: dict[int, _Blocked] = {}
     for row in rows:
         try:

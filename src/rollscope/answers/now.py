@@ -168,9 +168,8 @@ def _steps(source: Source) -> tuple[list[StepDigest], tuple[Eta, int] | None]:
 
 def _moments(moment: Moment, bins: int) -> Grid:
     """Give the moments of the series: so close that a run of seconds shows its course too."""
-    step_ns, most = WINDOW_NS // bins, bins // 3
     rounds = (_FINEST_NS * 10**power * times for power in range(6) for times in (1, 2, 5))
-    step_ns = min(step_ns, next((one for one in rounds if moment.age_ns <= most * one), step_ns))
+    step_ns = moment.apart_ns(rounds, bins // 3, WINDOW_NS // bins)
     return Grid(moment.now_ns, step_ns, min(bins, moment.age_ns // step_ns + 2))
 
 

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rollscope.analysis.wording import say_count, say_ns
+from rollscope.analysis.wording import say_count, say_seconds
 from rollscope.cli.arguments import add_examples
 from rollscope.cli.reading import check_extra
 from rollscope.cli.tour import show_around, tell_of_report, write_report
@@ -117,7 +117,7 @@ def _train(args: Namespace, run: Path, page: "Page | None") -> int:
 def _line(done: "StepDone") -> str:
     filled = round(done.update.reward * _BAR)
     bar = "#" * filled + "." * (_BAR - filled)
-    took, oldest = say_ns(round(done.took_s * 1e9)), say_count(done.staleness, "version")
+    took, oldest = say_seconds(done.took_s), say_count(done.staleness, "version")
     return (
         f"  step {done.step:3}  reward {done.update.reward:.3f} {bar}  "
         f"{done.sessions} sessions in {took:>6}, {oldest} old at most"
@@ -131,7 +131,7 @@ def _sum_up(done: "list[StepDone]") -> None:
     sessions = sum(one.sessions for one in done)
     took_s = math.fsum(one.took_s for one in done)
     print(
-        f"\nMean reward went from {first:.3f} to {last:.3f} in {say_ns(round(took_s * 1e9))}: "
+        f"\nMean reward went from {first:.3f} to {last:.3f} in {say_seconds(took_s)}: "
         f"{sessions:,} sessions, {sessions / took_s:.0f} a second."
     )
 

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rollscope.analysis.wording import say_ns
+from rollscope.analysis.wording import say_seconds
 from rollscope.errors import CommandError
 
 if TYPE_CHECKING:
@@ -132,9 +132,7 @@ def tell_exported(args: Namespace, exported: "Exported", seconds: float) -> None
     parts = [f"{exported.spans} spans"]
     parts += [f"{exported.pending} open ones"] * bool(exported.pending)
     parts += [f"{exported.points} points of metrics"] * bool(exported.points)
-    print(
-        f"{', '.join(parts)} sent in {exported.requests} requests, {say_ns(round(seconds * 1e9))}"
-    )
+    print(f"{', '.join(parts)} sent in {exported.requests} requests, {say_seconds(seconds)}")
     if exported.taken_before:
         print(f"{exported.taken_before} had been sent before")
     if exported.sampled_out:

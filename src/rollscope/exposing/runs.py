@@ -3,7 +3,6 @@
 from collections import Counter
 from typing import Final
 
-from rollscope.answers.hosts import SERVER_ROLES
 from rollscope.answers.moment import Moment, moment_of
 from rollscope.answers.sharing import sharing
 from rollscope.exposing import catalogue as ours
@@ -25,6 +24,7 @@ from rollscope.exposing.sums import Sums
 from rollscope.exposing.tally import Tally
 from rollscope.exposing.usermetrics import Teller, UserMetrics
 from rollscope.metrics.families import Exposed
+from rollscope.model.serverroles import SERVER_ROLES
 from rollscope.store.embedded import RunStore
 
 __all__ = ["RunExposition", "expose_run", "run_state"]

@@ -23,6 +23,7 @@ from rollscope.exposing.sums import (
     Piece,
     Sums,
 )
+from rollscope.model.serverroles import SCRAPER
 from rollscope.store.embedded import RunStore
 from rollscope.store.schema import TABLES
 from rollscope.store.sealer import Sealer
@@ -36,7 +37,6 @@ _COLUMNS: Final = {
     "metrics": METRIC_COLUMNS,
     "spans": SPAN_COLUMNS,
 }
-_SCRAPER: Final = "scraper"
 _EMPTY: Final = {name: TABLES[name].empty_table().select(_COLUMNS[name]) for name in _COLUMNS}
 _NOTHING: Final = Piece(_EMPTY["spans"], _EMPTY["spans"], _EMPTY["facts"], _EMPTY["events"])
 _SHOWN_SEGMENTS: Final = 2
@@ -158,5 +158,5 @@ def _scrapers(store: RunStore) -> list[int]:
     return [
         one.process
         for one in store.sealer.intake.ledgers.values()
-        if one.state.header is not None and one.state.header.role == _SCRAPER
+        if one.state.header is not None and one.state.header.role == SCRAPER
     ]

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from rollscope.answers.loops import LAG_METRIC
 from rollscope.exposing.catalogue import USER_PREFIX
 from rollscope.exposing.labels import FORBIDDEN, Caps, clean_label, clean_name, clean_value
 from rollscope.exposing.samples import USER_BOUNDS, GaugeReading, Recorded, Samples, Series
 from rollscope.metrics.families import Distribution, Exposed, Family, FamilyKind, Point
+from rollscope.model.loops import LAG_METRIC
 from rollscope.model.undecodable import UNDECODABLE
 
 __all__ = ["Teller", "UserMetrics", "is_internal"]

@@ -8,7 +8,7 @@ from typing import Final
 
 from rollscope.analysis.rows import SpanRow
 from rollscope.analysis.stuck import StuckRow
-from rollscope.analysis.wording import say_count, say_ns, say_share
+from rollscope.analysis.wording import say_count, say_ns, say_share, say_whole
 from rollscope.answers.errors import ErrorLine
 from rollscope.answers.hosts import HostLine
 from rollscope.answers.now import InFlightSeries, Now
@@ -140,7 +140,9 @@ def say_state(run: Overview) -> str:
         step = f"step {steps.running}"
     if run.is_alive:
         quiet_ns = run.now_ns - run.last_ns
-        return f"{step}, quiet for {say_ns(quiet_ns)}" if quiet_ns > _QUIET_NS else f"{step}, live"
+        return (
+            f"{step}, quiet for {say_whole(quiet_ns)}" if quiet_ns > _QUIET_NS else f"{step}, live"
+        )
     if is_imported(run):
         return f"imported, {say_count(steps.count, 'step')}"
     if run.is_crashed:
@@ -221,7 +223,7 @@ def open_cells(row: StuckRow, now_ns: int) -> list[str]:
 
 
 def _say_due(left_ns: int) -> str:
-    return f"in {say_ns(left_ns)}" if left_ns > 0 else f"{say_ns(-left_ns)} ago"
+    return f"in {say_whole(left_ns)}" if left_ns > 0 else f"{say_whole(-left_ns)} ago"
 
 
 def host_cells(line: HostLine, *, lives: bool = True) -> list[str]:

@@ -1,6 +1,5 @@
 """A page of text in the making: sentences, tables that drop columns before they overflow, plots."""
 
-import re
 import textwrap
 from collections.abc import Sequence
 from typing import Final
@@ -9,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.text import Text
 
-from rollscope.screens.tables import Column, Screen, clean, render, shorten, show_table
+from rollscope.screens.tables import UNIT_GAP, Column, Screen, clean, render, shorten, show_table
 
 __all__ = ["RankedColumn", "Sheet", "fitting_columns"]
 
@@ -23,8 +22,6 @@ _UNCUT: Final = 100
 _GAP: Final = 2
 _LEAST: Final = (16, 12)
 """What a column that may be shortened keeps before others go: one that stays, and any other."""
-_GLUED: Final = re.compile(r"(?<=\d) (?=(?:%|ms|s|min|h)(?!\w))")
-"""A number and its unit, which belong on one line."""
 _GLUE: Final = "\x00"
 """Stands for a blank at which no line is broken; `clean` lets no other one through."""
 _NOTHING: Final = frozenset({"", "-"})
@@ -54,12 +51,12 @@ class Sheet:
 
     def say(self, text: str, *, indent: int = 0, style: str = "") -> None:
         """Add a sentence, broken into lines; further lines are indented as much."""
-        lines = self._broken(_GLUED.sub(_GLUE, self._safe(text)), indent)
+        lines = self._broken(UNIT_GAP.sub(_GLUE, self._safe(text)), indent)
         self._add(Text("\n".join(lines), style=style))
 
     def point(self, text: str) -> None:
         """Add an item of a list; further lines are set below its text."""
-        lines = self._broken(_GLUED.sub(_GLUE, self._safe(text)), 2)
+        lines = self._broken(UNIT_GAP.sub(_GLUE, self._safe(text)), 2)
         self._add(Text("\n".join(["- " + lines[0][2:], *lines[1:]])))
 
     def items(self, items: Sequence[str], *, indent: int = 0) -> None:

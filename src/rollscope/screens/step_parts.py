@@ -9,7 +9,7 @@ from rollscope.analysis.steps import StepSummary
 from rollscope.analysis.sync import SyncSplit
 from rollscope.analysis.waste import Waste
 from rollscope.analysis.whatif import WhatIf
-from rollscope.analysis.wording import say_count, say_ns, say_share
+from rollscope.analysis.wording import say_count, say_ns, say_share, say_whole
 from rollscope.screens.plots import share_bar
 from rollscope.screens.sheet import RankedColumn, Sheet
 from rollscope.screens.tables import Column
@@ -45,7 +45,7 @@ def show_eta(sheet: Sheet, eta: Eta, now_ns: int) -> None:
     else:
         sheet.say(f"When it ends cannot be told yet: {flight}.")
     if eta.outliers:
-        least = "" if eta.at_least_ns is None else f"at least {say_ns(eta.at_least_ns)} more; "
+        least = "" if eta.at_least_ns is None else f"at least {say_whole(eta.at_least_ns)} more; "
         are = "session is" if len(eta.outliers) == 1 else "sessions are"
         sheet.say(
             f"Left out of that: {least}{len(eta.outliers)} {are} older than anything seen "
@@ -55,7 +55,7 @@ def show_eta(sheet: Sheet, eta: Eta, now_ns: int) -> None:
 
 def _from_now(end: Range, now_ns: int) -> str:
     low, high = max(end.p10_ns - now_ns, 0), max(end.p90_ns - now_ns, 0)
-    return f"{say_ns(low)} to {say_ns(high)}" if low != high else say_ns(low)
+    return f"{say_whole(low)} to {say_whole(high)}" if low != high else say_whole(low)
 
 
 def show_waste(sheet: Sheet, waste: Waste) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 from rollscope.analysis.changes import Change
 from rollscope.analysis.steps import NO_OUTCOME, STILL_OPEN, StepSummary
 from rollscope.analysis.verdict import Verdict
-from rollscope.analysis.wording import say_count, say_ns, say_share
+from rollscope.analysis.wording import say_count, say_ns, say_seconds, say_share
 from rollscope.answers.steps import StepLine, Steps
 from rollscope.screens.hints import Hints
 from rollscope.screens.plots import share_bar, sparkline
@@ -31,14 +31,14 @@ STEP_COLUMNS: Final[tuple[RankedColumn, ...]] = (
     (7, Column("")),
     (1, Column("vs median", "right")),
     (6, Column("sessions", "right")),
-    (9, Column("outcomes", can_shrink=True)),
+    (9, Column("outcomes", can_shrink=True, cut="end")),
     (2, Column("tail", "right")),
     (2, Column("wait", "right")),
     (3, Column("waste", "right")),
     (5, Column("lag", "right")),
     (4, Column("tok/s", "right")),
     (4, Column("reward", "right")),
-    (8, Column("because", can_shrink=True)),
+    (8, Column("because", can_shrink=True, cut="end")),
 )
 
 
@@ -178,7 +178,7 @@ def _show_walls(sheet: Sheet, answer: Steps) -> None:
 def say_change(change: Change) -> str:
     """Say what changed from one step on."""
     if change.series == "wall":
-        before, after = say_ns(round(change.before * 1e9)), say_ns(round(change.after * 1e9))
+        before, after = say_seconds(change.before), say_seconds(change.after)
     else:
         before, after = say_share(change.before), say_share(change.after)
     return f"Since step {change.step}: {change.series} went from {before} to {after}."

@@ -5,12 +5,14 @@ cursor or change the title of a window. `clean` makes them visible instead.
 """
 
 import os
+import re
 import sys
 import textwrap
 import time
 import unicodedata
 from collections.abc import Sequence
 from io import StringIO
+from itertools import accumulate
 from typing import Final, Literal, TextIO
 
 import msgspec
@@ -20,9 +22,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rollscope.analysis.wording import say_ns
+from rollscope.analysis.wording import say_whole
 
 __all__ = [
+    "UNIT_GAP",
     "Column",
     "Screen",
     "clean",
@@ -32,14 +35,18 @@ __all__ = [
     "say_size",
     "say_time",
     "shorten",
+    "shorten_words",
     "show_table",
     "wrap",
 ]
 
+UNIT_GAP: Final = re.compile(r"(?<=\d) (?=(?:%|ns|µs|ms|s|m|h|d)(?!\w))|(?<=\d m) (?=\d\d s)")
+"""Between a number and its unit, which stay together."""
+_GLUE: Final = "\xa0"
+"""Stands for a blank that is kept; `clean` lets no other one through."""
 _GAP: Final = 2
 _UNBOUNDED: Final = 100_000
 _SECOND: Final = 1_000_000_000
-_DAY: Final = 86_400 * _SECOND
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 
 
@@ -49,12 +56,19 @@ class Column(msgspec.Struct, frozen=True):
     head: str
     align: Literal["left", "right"] = "left"
     can_shrink: bool = False
-    """Whether its text may be cut in the middle where the terminal is narrow."""
+    """Whether its text may be cut where the terminal is narrow."""
+    cut: Literal["middle", "end"] = "middle"
+    """Where: a name at its middle, words after the last whole one."""
     least: int = 8
     """What such a column keeps."""
     leaves: int = 0
     """Which column goes first where even that is too wide: the lowest number; 0 stays."""
     style: str = ""
+
+    def cut_to(self, text: str, width: int, *, dots: str = "…") -> str:
+        """Cut a text of it to so many cells."""
+        cutting = shorten if self.cut == "middle" else shorten_words
+        return cutting(text, width, dots=dots)
 
 
 class Screen(msgspec.Struct, frozen=True):
@@ -85,6 +99,7 @@ class Screen(msgspec.Struct, frozen=True):
 
     def fit(self, text: str) -> str:
         """Replace what the encoding does not have, so that printing cannot fail."""
+        text = text if self.is_unicode else text.replace("µs", "us")
         return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
 
@@ -119,6 +134,18 @@ def shorten(text: str, width: int, *, dots: str = "…") -> str:
         return _first_cells(text, width)
     tail = _first_cells(text[::-1], room // 2)[::-1]
     return _first_cells(text, room - room // 2) + dots + tail
+
+
+def shorten_words(text: str, width: int, *, dots: str = "…") -> str:
+    """Cut a text after the last word that fits; a number stays with its unit."""
+    if cell_len(text) <= width:
+        return text
+    room = width - len(dots)
+    words = UNIT_GAP.sub(_GLUE, text).split(" ")
+    fitting = [one for one in accumulate(words, "{} {}".format) if cell_len(one) <= room]
+    if not fitting:
+        return _first_cells(_first_cells(text, max(room, 0)) + dots, width)
+    return fitting[-1].replace(_GLUE, " ").rstrip(" ,;") + dots
 
 
 def _first_cells(text: str, width: int) -> str:
@@ -156,8 +183,10 @@ def show_table(
     dots = "…" if screen.is_unicode else "..."
     table = _empty_table(columns, widths)
     for line in lines:
-        pairs = zip(line, widths, strict=True)
-        table.add_row(*(Text(shorten(cell, width, dots=dots)) for cell, width in pairs))
+        cells = zip(columns, line, widths, strict=True)
+        table.add_row(
+            *(Text(column.cut_to(cell, width, dots=dots)) for column, cell, width in cells)
+        )
     head: list[RenderableType] = [Text(screen.fit(clean(title)), style="bold")] if title else []
     return render([*head, Padding(table, (0, 0, 0, indent), expand=False)], screen)
 
@@ -269,10 +298,8 @@ def say_time(time_ns: int) -> str:
 
 
 def say_age(time_ns: int, now_ns: int) -> str:
-    """Write how long ago something was: `3 s`, `2.1 h`, `12 d`."""
+    """Write how long ago something was: `3 s`, `3 m 12 s`, `2.1 h`, `12.0 d`."""
     if not time_ns:
         return "-"
     age_ns = max(now_ns - time_ns, 0)
-    if age_ns < _SECOND:
-        return "now"
-    return f"{age_ns // _DAY} d" if age_ns >= 2 * _DAY else say_ns(age_ns)
+    return "now" if age_ns < _SECOND else say_whole(age_ns)

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from rollscope.model.batch import Metric
 from rollscope.model.kinds import EVENT_CODE, KIND_CODES, SPAN_CODES, Kind, MetricType
+from rollscope.model.loops import LAG_METRIC
 from rollscope.model.scope import Scope
 from rollscope.testing.chance import MS, Chance
 from rollscope.testing.shape import RunShape
@@ -171,7 +172,7 @@ class Simulation:
             for worker in self.workers:
                 late = [self._chance.odd.random() for _ in range(3)]
                 lag = Metric(
-                    *(MetricType.HISTOGRAM, "event_loop_lag_seconds", {}, sum(late), len(late)),
+                    *(MetricType.HISTOGRAM, LAG_METRIC, {}, sum(late), len(late)),
                     *(min(late), max(late), {0: len(late)}),
                 )
                 worker.metrics.append((dispatch + 1_000 * MS, lag))

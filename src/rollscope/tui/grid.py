@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widgets import DataTable
 
 from rollscope.screens.sheet import RankedColumn, fitting_columns
-from rollscope.screens.tables import clean, fit_widths, shorten
+from rollscope.screens.tables import Column, clean, fit_widths
 
 __all__ = ["Grid"]
 
@@ -99,7 +99,7 @@ class Grid(DataTable[Text]):
             self.add_column(Text(column.head, justify=column.align), width=width)
         for line in safe:
             cells = zip(line, columns, widths, strict=True)
-            self.add_row(*(_cell(text, column.align, width) for text, column, width in cells))
+            self.add_row(*(_cell(text, column, width) for text, column, width in cells))
         self.move_cursor(row=at, animate=False, scroll=False)
         self.scroll_to(y=top, animate=False, force=True)
 
@@ -113,10 +113,10 @@ class Grid(DataTable[Text]):
         return min(self.cursor_row, max(len(self._keys) - 1, 0))
 
 
-def _cell(text: str, align: str, width: int) -> Text:
+def _cell(text: str, column: Column, width: int) -> Text:
     return Text(
-        shorten(text, width),
+        column.cut_to(text, width),
         style=_STYLES.get(text, ""),
-        justify="right" if align == "right" else "left",
+        justify=column.align,
         no_wrap=True,
     )

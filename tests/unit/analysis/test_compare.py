@@ -31,7 +31,7 @@ def test_a_share_at_every_quantile() -> None:
 def test_a_constant_at_every_quantile() -> None:
     row = _one(_side(), _side(shift_s=30))
 
-    assert row.text == "about +30 s, constant"
+    assert row.text == "about +30.0 s, constant"
     assert row.difference_ns == 30 * S
     assert row.low_ns is not None
     assert 0 < row.low_ns < 30 * S
@@ -40,13 +40,13 @@ def test_a_constant_at_every_quantile() -> None:
 def test_a_difference_that_grows_faster_than_a_share() -> None:
     row = _one(_side(), _side(scale=3, shift_s=-20))
 
-    assert row.text == "from about +16 s at p10 to +160 s at p90"
+    assert row.text == "from about +16.2 s at p10 to +2 m 40 s at p90"
 
 
 def test_where_lengths_are_alike_a_share_is_a_constant_too() -> None:
     row = _one(_side(spread_s=1), _side(spread_s=1, shift_s=-2))
 
-    assert row.text == "about -2 s (-19 %) at every quantile"
+    assert row.text == "about -2.00 s (-19 %) at every quantile"
     assert row.effect == -1.0
 
 
@@ -73,7 +73,7 @@ def test_few_values_have_no_deciles() -> None:
     row = _one(first, second)
 
     assert row.first_deciles_ns == []
-    assert row.text == "about +20 s at the median"
+    assert row.text == "about +20.0 s at the median"
 
 
 def test_whole_sessions_come_first_and_what_one_side_lacks_last() -> None:

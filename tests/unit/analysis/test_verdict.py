@@ -50,9 +50,9 @@ def rules(verdict: Verdict) -> list[str]:
 @pytest.mark.parametrize(
     ("count", "said"),
     [
-        (0, "Step 41 took 312 s."),
-        (3, "Step 41 took 312 s (previous 3: median 205 s)."),
-        (12, "Step 41 took 312 s (previous ten: median 205 s)."),
+        (0, "Step 41 took 5 m 12 s."),
+        (3, "Step 41 took 5 m 12 s (previous 3: median 3 m 25 s)."),
+        (12, "Step 41 took 5 m 12 s (previous ten: median 3 m 25 s)."),
     ],
 )
 def test_the_first_sentence_says_how_long_and_how_long_usually(count: int, said: str) -> None:
@@ -64,7 +64,7 @@ def test_the_first_sentence_says_how_long_and_how_long_usually(count: int, said:
 def test_a_step_that_runs_is_said_to() -> None:
     facts = step(span=span(STEP, "step", 0, None, kind=Kind.STEP))
 
-    assert judge(facts).opening == "The step has run for 100 s."
+    assert judge(facts).opening == "The step has run for 1 m 40 s."
 
 
 def test_if_nothing_stands_out_the_largest_part_is_named() -> None:
@@ -76,7 +76,7 @@ def test_if_nothing_stands_out_the_largest_part_is_named() -> None:
     assert verdict.closing == (
         "No single cause holds more than 5 %; the largest part is train, 61 %."
     )
-    assert verdict.text == f"Step 41 took 100 s. {verdict.closing}"
+    assert verdict.text == f"Step 41 took 1 m 40 s. {verdict.closing}"
 
 
 def test_dropped_records_and_silent_processes_come_first() -> None:
@@ -115,10 +115,10 @@ def test_a_clock_that_is_off_is_told_whatever_is_at_stake() -> None:
 
     finding = only("clock", judge(step(processes=[behind, ahead])))
 
-    assert finding.sentence == "host-03's clock is 2.1 s ahead; its times were moved."
+    assert finding.sentence == "host-03's clock is 2.10 s ahead; its times were moved."
     assert (
         only("clock", judge(step(processes=[behind]))).sentence
-        == "host-04's clock is 1 s behind; its times were moved."
+        == "host-04's clock is 1.00 s behind; its times were moved."
     )
 
 
@@ -143,9 +143,9 @@ def test_the_tail_names_who_held_it_in_what_and_where() -> None:
     finding = only("tail", judge(step(*early, *late, capacity={"r0": 100}), inside))
 
     assert finding.sentence == (
-        "31 s (31 %) passed after 95 % of the sessions had ended; "
+        "31.0 s (31 %) passed after 95 % of the sessions had ended; "
         "5 (web/7#4, web/7#3, web/7#2 and 2 more) held it, 4 of them in toolcall on host-07, "
-        "the last 31 s after the others."
+        "the last 31.0 s after the others."
     )
     assert finding.stake_ns == 31 * S
     assert set(finding.evidence.sessions) == set(range(96, 101))
@@ -172,17 +172,18 @@ def test_a_single_straggler_is_named_by_its_task_wherever_it_is_told_of() -> Non
     verdict = judge(facts, inside, history=history)
 
     assert [finding.sentence for finding in verdict.findings] == [
-        "The trainer waited 90 s for its batch: 40 s filling, 50 s for stragglers (math/21#1).",
-        "toolcall `browser` held 81 % of the path, by one call of math/21#1 that took 80 s "
-        "(p95 1 s).",
-        "50 s (50 %) passed after 95 % of the sessions had ended; math/21#1 held it in toolcall "
-        "`browser`, 50 s after the others.",
+        "The trainer waited 90.0 s for its batch: 40.0 s filling, 50.0 s for stragglers "
+        "(math/21#1).",
+        "toolcall `browser` held 81 % of the path, by one call of math/21#1 that took 80.0 s "
+        "(p95 1.00 s).",
+        "50.0 s (50 %) passed after 95 % of the sessions had ended; math/21#1 held it in toolcall "
+        "`browser`, 50.0 s after the others.",
     ]
     assert verdict.findings[1].evidence.sessions == [40]
     calls.p95_ns = 20 * S  # the service as a whole has become slower
     slower = only("service", judge(facts, inside, history=history))
     assert slower.sentence == (
-        "toolcall `browser` held 81 % of the path: p95 20 s (previous 3: 1 s)."
+        "toolcall `browser` held 81 % of the path: p95 20.0 s (previous 3: 1.00 s)."
     )
 
 
@@ -207,7 +208,7 @@ def test_a_replica_that_died_is_named_with_what_it_lost() -> None:
 
     finding = only("dead", judge(facts))
 
-    assert finding.sentence == "replica-2 was silent for 41 s; 2 sessions were lost or retried."
+    assert finding.sentence == "replica-2 was silent for 41.0 s; 2 sessions were lost or retried."
     assert (finding.evidence.pool, finding.evidence.sessions) == ("replica-2", [1, 2])
 
 
@@ -218,7 +219,7 @@ def test_of_several_that_died_the_first_is_named() -> None:
     finding = only("dead", judge(step(*lost, processes=processes)))
 
     assert finding.sentence == (
-        "replica-1 and 1 more were silent for up to 49 s; 0 sessions were lost or retried."
+        "replica-1 and 1 more were silent for up to 49.0 s; 0 sessions were lost or retried."
     )
 
 
@@ -245,14 +246,14 @@ def test_stuck_sessions_of_a_running_step_are_told() -> None:
     finding = only("stuck", judge(facts, stuck=rows))
 
     assert finding.sentence == (
-        "3 sessions are stuck in toolcall `browser` for up to 14 min; "
+        "3 sessions are stuck in toolcall `browser` for up to 14 m 00 s; "
         "the step cannot end without them."
     )
     assert finding.evidence.sessions == [1, 2, 3]
     sessions[0].task_key, sessions[0].sample = "web/3", 2
     alone = only("stuck", judge(facts, stuck=[rows[0], stuck(5, 70, name="env", detail=None)]))
     assert alone.sentence == (
-        "2 sessions are stuck; web/3#2 is stuck in toolcall `browser` for 14 min; "
+        "2 sessions are stuck; web/3#2 is stuck in toolcall `browser` for 14 m 00 s; "
         "the step cannot end without them."
     )
 
@@ -279,7 +280,7 @@ def test_a_service_on_the_path_is_told_with_its_speed_before() -> None:
     finding = only("service", judge(facts, inside, history=history))
 
     assert finding.sentence == (
-        "reward `judge` held 38 % of the path: p95 18 s (previous ten: 4 s), mostly queueing."
+        "reward `judge` held 38 % of the path: p95 18.0 s (previous ten: 4.00 s), mostly queueing."
     )
     assert finding.stake_ns == 38 * S
     assert (finding.evidence.phase, finding.evidence.detail) == ("reward", "judge")
@@ -293,7 +294,7 @@ def test_a_service_off_the_path_is_told_by_its_slot_time() -> None:
         phases=[PhaseTotal(name="env", count=3, total_ns=60 * S, p95_ns=25 * S)],
     )
 
-    assert only("service", judge(facts)).sentence == "env held 30 % of slot time: longest 25 s."
+    assert only("service", judge(facts)).sentence == "env held 30 % of slot time: longest 25.0 s."
 
 
 def test_generation_is_no_service() -> None:
@@ -307,7 +308,7 @@ def test_the_trainers_wait_is_told_in_its_two_parts() -> None:
     facts = step(*sessions, session(20, 0, 88), trainer=[span(100, "wait", 0, 88)])
 
     assert only("trainer", judge(facts)).sentence == (
-        "The trainer waited 88 s for its batch: 61 s filling, 27 s for stragglers."
+        "The trainer waited 88.0 s for its batch: 61.0 s filling, 27.0 s for stragglers."
     )
 
 
@@ -350,17 +351,17 @@ def test_weight_sync_on_the_path_is_told_in_parts() -> None:
     )
 
     assert only("sync", judge(facts)).sentence == (
-        "Weight sync took 20 s: pause 5 s, transfer 14 s, resume 1 s; slowest replica-3."
+        "Weight sync took 20.0 s: pause 5.00 s, transfer 14.0 s, resume 1.00 s; slowest replica-3."
     )
     whole = step(trainer=[span(1, "weights.sync", 0, 20)])
-    assert only("sync", judge(whole)).sentence == "Weight sync took 20 s."
+    assert only("sync", judge(whole)).sentence == "Weight sync took 20.0 s."
 
 
 def test_a_long_wait_for_slots_is_told() -> None:
     sessions = [session(n, 20, 80, waited_ns=14 * S) for n in range(1, 4)]
 
     assert only("queue", judge(step(*sessions))).sentence == (
-        "Sessions waited 14 s for a slot (median)."
+        "Sessions waited 14.0 s for a slot (median)."
     )
 
 
@@ -382,7 +383,7 @@ def test_a_stalled_loop_is_told_with_the_line() -> None:
     stall = LoopStall(process=2, pid=4121, total_ns=6 * S, longest_ns=2 * S, where=where)
 
     assert only("loop", judge(step(), stalls=[stall])).sentence == (
-        "The event loop of pid 4121 stalled 6 s in `tokenize` (rewards.py:88)."
+        "The event loop of pid 4121 stalled 6.00 s in `tokenize` (rewards.py:88)."
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import rollscope as rs
-from rollscope.answers.loops import LAG_METRIC, loop_stalls
+from rollscope.answers.loops import loop_stalls
+from rollscope.model.loops import LAG_METRIC
 from rollscope.store.embedded import RunStore
 
 if TYPE_CHECKING:

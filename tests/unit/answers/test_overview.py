@@ -7,6 +7,8 @@ import pytest
 from rollscope.answers.doctor import examine
 from rollscope.answers.health import health
 from rollscope.answers.overview import overview
+from rollscope.collect.authored import AuthoredLog
+from rollscope.collect.receiving import receiver_header
 from rollscope.instrument.tracer import Tracer
 from rollscope.store.embedded import RunStore
 from rollscope.testing import FakeClock, RunShape, generate_run
@@ -105,3 +107,18 @@ def test_drops_are_told_by_kind_and_reason(tmp_path: Path) -> None:
         dropped = overview(store).completeness.records_dropped
     assert sum(line.count for line in lines) == drops == dropped > 0
     assert [(line.kind, line.reason) for line in lines] == [("metric", "no_number")]
+
+
+def test_a_server_that_still_writes_does_not_keep_a_run_going(tmp_path: Path) -> None:
+    clock = FakeClock()
+    tracer = Tracer(run="run", dir=tmp_path, clock=clock)
+    with tracer.span("train"):
+        clock.advance(1)
+    tracer.shutdown()
+    ended_ns = clock.wall_ns()
+    receiver = AuthoredLog(tmp_path / "run", b"receiver", receiver_header())
+    receiver.write(at_ns=ended_ns + 500_000_000, heartbeat=True)
+    receiver.release()
+    with RunStore(tmp_path / "run", threads=1, now_ns=ended_ns + 1_000_000_000) as store:
+        found = overview(store)
+    assert (found.is_alive, found.last_ns) == (False, ended_ns)

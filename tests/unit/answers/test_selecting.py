@@ -10,7 +10,9 @@ from rollscope.answers.questions import QUESTIONS
 from rollscope.answers.scope import StepScope
 from rollscope.answers.sessions import list_sessions
 from rollscope.answers.steps import StepAnswer
+from rollscope.instrument.tracer import Tracer
 from rollscope.store.embedded import RunStore
+from rollscope.testing import FakeClock
 from rollscope.testing.generate import generate_run
 from rollscope.testing.shape import RunShape
 
@@ -80,6 +82,29 @@ def test_a_selection_is_held_against_another(run: Path) -> None:
     assert [answer.chosen, answer.rest] == sizes
     told = {row.column for row in answer.differences.rows}
     assert not told & {"step", "attr.consumed_step"}
+
+
+def test_what_they_were_chosen_by_is_not_told_under_another_name(
+    tmp_path: Path,
+) -> None:
+    clock = FakeClock()
+    with Tracer(run="run", dir=tmp_path, clock=clock) as tracer:
+        for number in range(60):
+            with tracer.session(execution_s=number, queue_wait_s=0.1, luck=number) as session:
+                clock.advance(number)
+                session.set(reward=number / 60, turns=number)
+    with RunStore(tmp_path / "run") as store:
+
+        def told(text: str) -> set[str]:
+            rows = compare_selection(store, StepScope(), parse_filter(text)).differences.rows
+            return {name for row in rows for name in (row.column, *row.alike)}
+
+        everything = {"reward", "attr.reward", "turns", "attr.turns", "attr.execution_s"}
+        everything |= {"attr.luck"}
+        assert told("attr.luck>=30") == everything - {"attr.luck"}
+        assert told("reward>=0.5") == everything - {"reward", "attr.reward"}
+        assert told("attr.turns>=30") == everything - {"turns", "attr.turns"}
+        assert told("ran>=30s") == everything - {"attr.execution_s"}
 
 
 @pytest.mark.parametrize("name", ["sessions", "facets", "scatter"])

@@ -95,7 +95,7 @@ def test_a_phase_that_mostly_queues_is_said_to() -> None:
     text = phases_screen(answer, Screen(width=120))
     assert text.startswith("reward (judge) takes most: 100 % of all phase time in step 3")
     assert "reward (judge) is mostly queueing: 80 % of its time." in text
-    for word in ("queue", "80 %", "q50", "500 ms", "q95", "2 s", "open"):
+    for word in ("queue", "80 %", "q50", "500 ms", "q95", "2.00 s", "open"):
         assert word in text
 
 

@@ -193,7 +193,7 @@ def test_changes_are_dated(listed: Steps) -> None:
     marks = [Change("wall", 17, 20.0, 31.0, 0.35), Change("share of env", 9, 0.04, 0.17, 0.7)]
     answer.changes = Changes(marks, marks)
     text = steps_screen(answer, Screen(width=80))
-    assert "Since step 17: wall went from 20 s to 31 s." in text
+    assert "Since step 17: wall went from 20.0 s to 31.0 s." in text
     assert "Since step 9: share of env went from 4 % to 17 %." in text
 
 

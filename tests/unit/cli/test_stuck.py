@@ -92,13 +92,13 @@ def flat(text: str) -> str:
 def test_the_first_line_says_how_many_hang_where_and_for_how_long() -> None:
     text = flat(show(row(1), row(2, age_ns=60 * SECOND), row(3)))
     assert text.startswith(
-        "3 sessions are stuck, the oldest in toolcall browser for 14 min at browser.py:64 fetch > "
-        "locks.py:213 wait; 212 open."
+        "3 sessions are stuck, the oldest in toolcall browser for 14 m 00 s at browser.py:64 fetch "
+        "> locks.py:213 wait; 212 open."
     )
 
 
 def test_one_alone_is_not_called_the_oldest() -> None:
-    assert flat(show(row(1))).startswith("1 session is stuck, in toolcall browser for 14 min at")
+    assert flat(show(row(1))).startswith("1 session is stuck, in toolcall browser for 14 m 00 s at")
 
 
 def test_kinds_of_alarm_are_told_apart() -> None:
@@ -109,7 +109,7 @@ def test_kinds_of_alarm_are_told_apart() -> None:
 def test_slow_is_no_alarm() -> None:
     text = flat(show(row(1, band="slow", score=1.4, stack=[]), row(2, band="fine", age_ns=SECOND)))
     assert text.startswith(
-        "Nothing is stuck; 212 open, the oldest in toolcall browser for 14 min; 1 slow"
+        "Nothing is stuck; 212 open, the oldest in toolcall browser for 14 m 00 s; 1 slow"
     )
 
 
@@ -118,8 +118,8 @@ def test_a_row_says_what_is_needed_to_act_on_it() -> None:
     (line,) = (line for line in text.splitlines() if line.startswith("stuck "))
     for word in (
         "~14.2",
-        "14 min",
-        "13 min",
+        "14 m 00 s",
+        "13 m 20 s",
         "browse/1#7",
         "toolcall browser",
         "gpu-07/rollout 3",
@@ -181,7 +181,9 @@ def test_where_no_line_of_code_is_known_it_says_when_there_is_one() -> None:
 def test_a_span_outside_of_sessions_is_told_if_it_is_an_alarm() -> None:
     hung = row(1, session_id=None, name="weights.publish", detail=None, process="trainer 0")
     text = flat(show(row(2), hung))
-    assert "Outside of sessions 1 span hangs too: weights.publish on trainer 0 for 14 min." in text
+    assert (
+        "Outside of sessions 1 span hangs too: weights.publish on trainer 0 for 14 m 00 s." in text
+    )
     assert "(no session)" in text
     assert "(no session)" not in show(row(2), row(1, session_id=None, band="fine"))
 

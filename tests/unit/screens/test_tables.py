@@ -85,6 +85,22 @@ def test_a_name_is_cut_in_the_middle() -> None:
     assert shorten("abcdefghij", 10) == "abcdefghij"
     assert shorten("abcdefghijk", 10) == "abcde…hijk"
     assert shorten("abcdefghijk", 10, dots="...") == "abcd...ijk"
+
+
+@pytest.mark.parametrize(
+    ("width", "cut"),
+    [
+        (23, "tail 31 %, stale 12.5 %"),
+        (22, "tail 31 %, stale…"),
+        (16, "tail 31 %…"),
+        (9, "tail…"),
+        (4, "tai…"),
+    ],
+)
+def test_words_are_cut_at_their_end_and_stay_whole(width: int, cut: str) -> None:
+    columns = (Column("", can_shrink=True, cut="end", least=1),)
+    screen = Screen(width=width)
+    assert show_table(columns, [("tail 31 %, stale 12.5 %",)], screen) == f"{cut}\n"
     assert shorten("abcdef", 2) == "ab"
 
 
@@ -177,7 +193,7 @@ def test_ages_are_short() -> None:
     assert say_age(0, now) == "-"
     assert say_age(now, now) == say_age(now + SECOND, now) == "now"
     assert say_age(now - 4 * SECOND, now) == "4 s"
-    assert say_age(now - 12 * 86_400 * SECOND, now) == "12 d"
+    assert say_age(now - 12 * 86_400 * SECOND, now) == "12.0 d"
 
 
 def test_the_size_of_the_terminal_may_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def test_a_run_that_is_over_lands_on_its_steps(over: Path) -> None:
     async def story() -> None:
         async with top(over) as driver:
             text = await driver.see("Steps", "Step 3 took", "vs median")
-            assert [line.split()[0] for line in text.splitlines() if " % " in line[9:24]] == [
+            assert [line.split()[0] for line in text.splitlines() if " % " in line[9:25]] == [
                 "3",
                 "2",
                 "1",

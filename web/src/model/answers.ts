@@ -95,7 +95,7 @@ export interface Checkup {
   /** Bytes of segments that were read whole. */
   checked_bytes: number;
   free_bytes: number;
-  findings: DoctorFinding[];
+  findings: DiagnosisFinding[];
 }
 
 /** The clock of one host, as compared with the receiver's or else with the first one. */
@@ -173,6 +173,15 @@ export interface Decile {
   share: number | null;
 }
 
+/** One thing that is not as it should be. */
+export interface DiagnosisFinding {
+  severity: "problem" | "warning" | "note";
+  /** Which check found it. */
+  check: string;
+  sentence: string;
+  advice: string;
+}
+
 /** One attribute in which the chosen sessions stand out. */
 export interface Difference {
   column: string;
@@ -221,15 +230,6 @@ export interface DiskUse {
   segments: number;
   /** Since when spans are kept; older ones were retired. */
   oldest_ns: number | null;
-}
-
-/** One thing that is not as it should be. */
-export interface DoctorFinding {
-  severity: "problem" | "warning" | "note";
-  /** Which check found it. */
-  check: string;
-  sentence: string;
-  advice: string;
 }
 
 /** What one process had to drop for one reason. */
@@ -498,7 +498,7 @@ export interface Health {
   loops: LoopLine[];
   disk: DiskUse;
   /** What a check-up finds, the worst first. */
-  findings: DoctorFinding[];
+  findings: DiagnosisFinding[];
   /** Of the segments that this Rollscope writes. */
   schema: number;
   /** Of the Rollscope that reads. */

@@ -13,27 +13,30 @@ function whole(value: number, digits: number): string {
   return digits > 0 ? text.replace(/\.?0+$/, "") : text;
 }
 
+/** Write how many units there are, rounded as the sentences from Python are: a half goes up. */
+function inUnits(ns: number, unit: number, digits: number): string {
+  const parts = 10 ** digits;
+  return (Math.round(ns / (unit / parts)) / parts).toFixed(digits);
+}
+
 /** Write a duration in nanoseconds. */
 export function duration(ns: number | null | undefined): string {
   if (ns === null || ns === undefined || Number.isNaN(ns)) return "–";
   if (ns < 0) return `−${duration(-ns)}`;
   if (ns === 0) return "0 s";
   if (ns < NS.us) return `${ns.toFixed(0)} ns`;
-  if (ns < 999.5 * NS.us) return `${whole(ns / NS.us, ns < 10 * NS.us ? 1 : 0)} µs`;
-  if (ns < 999.5 * NS.ms) return `${whole(ns / NS.ms, ns < 10 * NS.ms ? 1 : 0)} ms`;
-  if (ns < 99.95 * NS.s) return `${significant(ns / NS.s)} s`;
+  for (const [name, unit] of [
+    ["µs", NS.us],
+    ["ms", NS.ms],
+  ] as const) {
+    if (ns < 999.5 * unit)
+      return `${inUnits(ns, unit, ns < 10 * unit ? 1 : 0).replace(/\.0$/, "")} ${name}`;
+  }
+  if (ns < 99.95 * NS.s) return `${inUnits(ns, NS.s, ns < 9.995 * NS.s ? 2 : 1)} s`;
   const seconds = Math.round(ns / NS.s);
   if (seconds < 3600)
     return `${Math.floor(seconds / 60)} m ${String(seconds % 60).padStart(2, "0")} s`;
-  if (ns < NS.d) return `${(ns / NS.h).toFixed(1)} h`;
-  return `${(ns / NS.d).toFixed(1)} d`;
-}
-
-/** Write a duration as the sentences of a verdict do, to stand beside one: 4.2 s, 312 s, 14 min. */
-export function spoken(ns: number): string {
-  if (ns < 999.5 * NS.ms) return ns > 0 ? `${(ns / NS.ms).toFixed(0)} ms` : "0 s";
-  if (ns < 10 * NS.m) return `${whole(ns / NS.s, ns < 9.95 * NS.s ? 1 : 0)} s`;
-  return ns < 2 * NS.h ? `${(ns / NS.m).toFixed(0)} min` : `${(ns / NS.h).toFixed(1)} h`;
+  return ns < NS.d ? `${inUnits(ns, NS.h, 1)} h` : `${inUnits(ns, NS.d, 1)} d`;
 }
 
 /** Write slot time: many slots make many hours, which read best as slot-seconds. */

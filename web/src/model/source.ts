@@ -17,6 +17,7 @@ export interface RunEntry {
   steps: number;
   size_bytes: number;
   is_imported?: boolean;
+  is_crashed?: boolean;
   problem?: string | null;
 }
 

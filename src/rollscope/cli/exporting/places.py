@@ -4,7 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rollscope.analysis.wording import say_ns
+from rollscope.analysis.wording import say_seconds
 from rollscope.errors import CommandError
 
 if TYPE_CHECKING:
@@ -49,4 +49,4 @@ def tell_made(args: Namespace, path: Path, made: dict[str, int], seconds: float)
         return
     size = made.get("bytes", 0)
     told = ", ".join(f"{n} {what}" for what, n in made.items() if what != "bytes" and n)
-    print(f"{path}: {told or 'nothing'}, {size / 1e6:.1f} MB, {say_ns(round(seconds * 1e9))}")
+    print(f"{path}: {told or 'nothing'}, {size / 1e6:.1f} MB, {say_seconds(seconds)}")

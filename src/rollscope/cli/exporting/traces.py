@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rollscope.analysis.wording import say_ns
+from rollscope.analysis.wording import say_seconds
 from rollscope.cli.exporting.places import TO_OUTPUT, chosen_place, chosen_steps
 from rollscope.cli.reading import check_extra, open_run
 from rollscope.errors import CommandError
@@ -105,4 +105,4 @@ def _tell(args: Namespace, path: Path, exported: "Exported", seconds: float) -> 
     parts += [f"{exported.events} events"] * bool(exported.events)
     parts += [f"{exported.samples} samples of metrics"] * bool(exported.samples)
     told = f"{', '.join(parts)} on {exported.tracks} tracks"
-    print(f"{path}: {told}, {exported.bytes / 1e6:.1f} MB, {say_ns(round(seconds * 1e9))}")
+    print(f"{path}: {told}, {exported.bytes / 1e6:.1f} MB, {say_seconds(seconds)}")
