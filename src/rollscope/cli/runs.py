@@ -27,7 +27,6 @@ __all__ = ["RunList", "RunRow", "RunsCommand"]
 _READ_BYTES: Final = 64_000_000
 """How much of logs that nobody has read yet is read to count what is in them, the newest runs
 first: a few seconds' worth."""
-_PEEK_BYTES: Final = 65_536
 
 
 class RunRow(msgspec.Struct, kw_only=True):
@@ -164,31 +163,11 @@ def _count(run: Path, row: RunRow, threads: int | None, progress: "Progress | No
 def _peek(run: Path, row: RunRow) -> None:
     """Look at the first and the last frames of each log only."""
     from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX
+    from rollscope.store.glance import glance_at
 
     logs = sorted((run / LOG_DIR).glob(f"*{LOG_SUFFIX}"))
-    _set_state(row, [_peek_log(log) for log in logs])
-
-
-def _peek_log(log: Path) -> tuple[int, str]:
-    """Say when the process of a log was last seen, and how it is."""
-    from rollscope.model.batch import IMPORTED, SNAPSHOT, decode_batch
-    from rollscope.model.frames import scan_frames
-    from rollscope.store.liveness import is_alive
-
-    with log.open("rb") as file:
-        first = scan_frames(file.read(_PEEK_BYTES)).bodies
-        size = file.seek(0, 2)
-        file.seek(max(size - _PEEK_BYTES, 0))
-        last = scan_frames(file.read(), final=True).bodies
-    header = decode_batch(first[0]).header if first else None
-    if not last or header is None:
-        return log.stat().st_mtime_ns, "dead"
-    batch = decode_batch(last[-1])
-    seen_ns = batch.clock.wall_at(batch.mono_ns)
-    if batch.end is not None:
-        return seen_ns, "imported" if batch.end in (IMPORTED, SNAPSHOT) else "ended"
-    is_there = is_alive(header, seen_ns + batch.clock.jumped_ns, time.time_ns())
-    return seen_ns, "alive" if is_there else "dead"
+    seen = [glance_at(log, time.time_ns()) for log in logs]
+    _set_state(row, [(at_ns, "dead" if how == "begun" else how) for at_ns, how in seen])
 
 
 def _set_state(row: RunRow, processes: "Sequence[tuple[int, str]]") -> None:

@@ -1,23 +1,21 @@
 """The runs of a directory at a glance, without opening them."""
 
 import time
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from rollscope.errors import RollscopeError
-from rollscope.model.batch import decode_batch
-from rollscope.model.frames import scan_frames
 from rollscope.model.rundir import LOG_DIR, LOG_SUFFIX
-from rollscope.store.liveness import is_alive
+from rollscope.store.glance import glance_at
 from rollscope.store.manifest import Shelf
 from rollscope.store.run import read_run_file
 from rollscope.store.sealer import SEGMENT_DIR
 
 __all__ = ["RunEntry", "RunsAnswer", "describe_run", "has_living_process"]
 
-_PEEK_BYTES: Final = 65_536
 _RECENT_NS: Final = 60_000_000_000
 """A log that nobody has written to for that long belongs to no living process: they beat at least
 every few seconds."""
@@ -39,6 +37,8 @@ class RunEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     size_bytes: int
     is_imported: bool = False
     """Whether another tool's files tell of it."""
+    is_crashed: bool = False
+    """Whether one of the last processes to write, none of which is left, died."""
     problem: str = ""
     """Why it cannot be read."""
     read_share: float | None = None
@@ -85,6 +85,7 @@ def _fill(entry: RunEntry, path: Path) -> None:
         if each.suffix == LOG_SUFFIX:
             entry.last_ns = max(entry.last_ns, status.st_mtime_ns)
     entry.is_alive = has_living_process(path)
+    entry.is_crashed = not entry.is_alive and not entry.is_imported and _has_died(path)
     shelf = Shelf(path / SEGMENT_DIR)
     if not entry.is_alive and shelf.newest():
         segments = shelf.load().manifest.segments
@@ -94,19 +95,23 @@ def _fill(entry: RunEntry, path: Path) -> None:
 def has_living_process(run: Path) -> bool:
     """Say whether any process may still write to a run, by the ends of its newest logs."""
     now_ns = time.time_ns()
-    dated = [(log.stat().st_mtime_ns, log) for log in (run / LOG_DIR).glob(f"*{LOG_SUFFIX}")]
-    recent = sorted((each for each in dated if now_ns - each[0] < _RECENT_NS), reverse=True)
-    return any(_is_alive(log, now_ns) for _, log in recent[:_MOST_PEEKED])
+    recent = [log for log, at_ns in _newest_logs(run) if now_ns - at_ns < _RECENT_NS]
+    # One that was written to a moment ago, and not far enough to tell, belongs to a process.
+    return any(glance_at(log, now_ns).status in ("alive", "begun") for log in recent)
 
 
-def _is_alive(log: Path, now_ns: int) -> bool:
-    with log.open("rb") as file:
-        first = scan_frames(file.read(_PEEK_BYTES)).bodies
-        file.seek(max(file.seek(0, 2) - _PEEK_BYTES, 0))
-        last = scan_frames(file.read(), final=True).bodies
-    header = decode_batch(first[0]).header if first else None
-    if header is None or not last:
-        return True  # written to a moment ago, and not far enough to tell
-    batch = decode_batch(last[-1])
-    seen_ns = batch.clock.wall_at(batch.mono_ns) + batch.clock.jumped_ns
-    return batch.end is None and is_alive(header, seen_ns, now_ns)
+def _newest_logs(run: Path) -> list[tuple[Path, int]]:
+    """Give the logs that were written to last, and when."""
+    dated = [(log, log.stat().st_mtime_ns) for log in (run / LOG_DIR).glob(f"*{LOG_SUFFIX}")]
+    return sorted(dated, key=lambda each: each[1], reverse=True)[:_MOST_PEEKED]
+
+
+def _has_died(run: Path) -> bool:
+    """Say whether one of the last processes to write to a run, which all are gone, died."""
+    return any(_is_dead(log, at_ns) for log, at_ns in _newest_logs(run))
+
+
+@lru_cache(maxsize=4096)
+def _is_dead(log: Path, written_ns: int) -> bool:
+    """Say whether the process of a log died: asked often, and the same until it writes again."""
+    return glance_at(log, time.time_ns()).status == "dead"
