@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 __all__ = ["Figure", "added", "agree", "apart", "figures", "of_day_s", "only", "ratio"]
 
-_NS: Final = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9, "min": 60e9, "h": 3600e9}
-_OTHER: Final = {"d": 86_400e9, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "k": 1e3, "M": 1e6}
+_NS: Final = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9, "h": 3600e9, "d": 86_400e9}
+_OTHER: Final = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "k": 1e3, "M": 1e6}
 _SIZES: Final = _NS | _OTHER
 _BYTES: Final = ("B", "KB", "MB", "GB")
 
@@ -23,7 +23,7 @@ _FIGURE: Final = re.compile(
     r"""(?<![\w.#/:-])                               # not within a name, a time of day or an id
     (?P<less><\s)?(?P<sign>[-+\u2212~]?)
     (?P<number>(?!0\d)\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?)
-    (?:\s(?P<unit>ns|µs|ms|slot·s|s|min|m|h|d|B|KB|MB|GB|k|M|%)(?![\w·]|\.\d))?+
+    (?:\s(?P<unit>ns|µs|ms|slot·s|s|m|h|d|B|KB|MB|GB|k|M|%)(?![\w·]|\.\d))?+
     (?:\s(?P<seconds>\d\d)\ss\b)?                    # 3 m 12 s
     (?![\w#/]|:\d)""",
     re.VERBOSE,
@@ -50,8 +50,6 @@ def _figure(match: re.Match[str]) -> Figure:
         return Figure("%", 0, value)
     mantissa, _, power = number.partition("e")
     digit = 10.0 ** (int(power or 0) - len(mantissa.partition(".")[2]))
-    if unit == "s" and value < 10:  # `2 s` is said for 1.95 s to 2.05 s
-        digit = min(digit, 0.1)
     size = _SIZES.get(unit, 1)
     kind = "%" if unit == "%" else "bytes" if unit in _BYTES else "time" if unit in _NS else ""
     if not unit and mantissa.isdigit() and not power:  # counts are exact

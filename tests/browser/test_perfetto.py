@@ -32,6 +32,8 @@ _ASK = """async (sql) => {
             return typeof value === "bigint" ? value.toString() : value; }));
     return rows;
 }"""
+_PATIENCE_MS = 180_000
+"""Reading a trace takes Perfetto seven seconds alone, and many times that on a busy machine."""
 _TROUBLE = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
 _FIGURES = """SELECT count(*), sum(dur < 0), sum((ts - (SELECT min(ts) FROM slice)) / 1000),
     sum((ts - (SELECT min(ts) FROM slice)) % 1000), sum(max(dur, 0)) FROM slice"""
@@ -95,6 +97,7 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def _open(browser: Browser, perfetto: str, file: Path) -> Page:
     page = browser.new_page()
+    page.set_default_timeout(_PATIENCE_MS)
     page.goto(perfetto)
     page.wait_for_function("() => window.app !== undefined && document.querySelector('input')")
     page.locator("input.trace_file").first.set_input_files(str(file))

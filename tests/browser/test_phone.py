@@ -48,3 +48,17 @@ def test_menus_and_tables_can_be_used_with_a_finger(site: str, open_page: OpenPa
     left = {round(cell.bounding_box()["x"]) for cell in cells.all()}  # type: ignore[index]  # shown
 
     assert len(left) == 1  # a card: one cell below the other
+
+
+def test_the_buttons_of_a_crashed_runs_head_share_its_first_line(
+    site: str, open_page: OpenPage
+) -> None:
+    page = open_page(f"{site}#/crashed/health", viewport=PHONE, has_touch=True, is_mobile=True)
+    unfold(page)
+    head = page.get_by_role("banner")
+    expect(head.get_by_text("crashed")).to_have_count(2)  # its name, and its state
+    top = {round(one.bounding_box()["y"]) for one in head.get_by_role("button").all()}  # type: ignore[index]  # shown
+
+    assert head.get_by_role("button").count() == 3
+    assert len(top) == 1
+    assert top.pop() < 40

@@ -165,7 +165,7 @@ def assert_same_waits(paper: Paper, look: Look) -> None:
 
     tail = look.text("tail")
     bubble, wall = paper.take(
-        r"^  (\d+ s of slot time .*); (.* passed after 95 % had ended)"
+        r"^  (\d.* s of slot time .*); (.* passed after 95 % had ended)"
     ).groups()
     assert apart(bubble, tail) == []
     took, share = re.fullmatch(r"(.*) \((.*) of the wall\) passed .*", wall).groups()  # type: ignore[union-attr]

@@ -2,7 +2,7 @@
 import type { Overview } from "../model/answers";
 import { isImported } from "../model/origin";
 import type { Page } from "../model/route";
-import { isPaused, linkState, retryIn, togglePaused } from "../state/live";
+import { isPaused, linkState, lostWords, togglePaused } from "../state/live";
 import { useAnswer } from "../state/answer";
 import { link, route } from "../state/route";
 import { nextTheme, theme } from "../state/theme";
@@ -41,26 +41,28 @@ export function Head({ overview, page }: { overview: Overview | null; page: Page
       </nav>
       <div class="spread row head-end">
         {overview && <Completeness overview={overview} />}
-        <LivePill overview={overview} />
-        <button
-          class="plain"
-          onClick={openCommands}
-          aria-label="Commands (Ctrl+K)"
-          title="Commands (Ctrl+K)"
-        >
-          ⌘
-        </button>
-        <button class="plain" onClick={openKeyList} aria-label="Keys (?)" title="Keys (?)">
-          ?
-        </button>
-        <button
-          class="plain"
-          onClick={nextTheme}
-          aria-label={`Theme: ${theme.value}`}
-          title={`Theme: ${theme.value}`}
-        >
-          {{ system: "◐", light: "☀", dark: "☾" }[theme.value]}
-        </button>
+        <div class="row head-keys">
+          <LivePill overview={overview} />
+          <button
+            class="plain"
+            onClick={openCommands}
+            aria-label="Commands (Ctrl+K)"
+            title="Commands (Ctrl+K)"
+          >
+            ⌘
+          </button>
+          <button class="plain" onClick={openKeyList} aria-label="Keys (?)" title="Keys (?)">
+            ?
+          </button>
+          <button
+            class="plain"
+            onClick={nextTheme}
+            aria-label={`Theme: ${theme.value}`}
+            title={`Theme: ${theme.value}`}
+          >
+            {{ system: "◐", light: "☀", dark: "☾" }[theme.value]}
+          </button>
+        </div>
       </div>
     </header>
   );
@@ -116,8 +118,7 @@ function LivePill({ overview }: { overview: Overview | null }) {
   const state = linkState.value;
   if (state === "file") return <Badge>report</Badge>;
   if (state === "refused") return null;
-  if (state === "lost")
-    return <Badge tone="bad">Lost the server, next try in {retryIn.value} s</Badge>;
+  if (state === "lost") return <Badge tone="bad">{lostWords.value}</Badge>;
   if (overview && !overview.is_alive) {
     return (
       <Badge tone={overview.is_crashed ? "bad" : "plain"}>

@@ -1,7 +1,7 @@
 /** What a reader has to know before reading on: a lost server, a quiet trainer, a crashed run. */
 import type { Overview } from "../model/answers";
 import { duration, plural } from "../model/format";
-import { isAlive, linkState, quietS, retryIn } from "../state/live";
+import { isAlive, linkState, lostWords, quietS } from "../state/live";
 import { link } from "../state/route";
 
 const QUIET_S = 10;
@@ -11,7 +11,7 @@ export function StateBar({ overview }: { overview: Overview | null }) {
     return (
       <p class="statebar bad" role="alert">
         <span aria-hidden="true">⚡ </span>
-        Lost the server, next try in {retryIn.value} s. What is shown stays as it was.
+        {lostWords.value}. What is shown stays as it was.
       </p>
     );
   }

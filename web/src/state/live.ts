@@ -32,7 +32,13 @@ const PROBE_MS = 1_000;
 const REFUSED_MS = 5_000;
 
 export const linkState = signal<Link>("connecting");
-export const retryIn = signal(0);
+const retryIn = signal(0);
+/** What is said of a server that does not answer. */
+export const lostWords = computed(() =>
+  retryIn.value > 0
+    ? `Lost the server, next try in ${retryIn.value} s`
+    : "Lost the server, trying again",
+);
 export const progress = signal<Progress | null>(null);
 export const isPaused = signal(false);
 export const pulse = signal(0);

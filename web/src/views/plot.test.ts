@@ -23,11 +23,13 @@ test("the position next to the pointer is found, also outside", () => {
 
 test("what is drawn at a place is what the place is read back as", () => {
   const series = [{ label: "a", colour: "--x", values: [1, 5, 2] }];
-  for (const kind of ["line", "bars", "stack"] as const) {
+  for (const kind of ["line", "bars", "stack", "points"] as const) {
     const place = layout({ label: "", xs: [3, 4, 5], series, kind }, 600, 160);
     assert.ok(Math.abs(place.valueAtX(place.x(4.2)) - 4.2) < 1e-9);
     assert.ok(Math.abs(place.valueAtY(place.y(3)) - 3) < 1e-9);
     assert.ok(place.x(3) >= place.left && place.x(5) <= place.right);
+    // Half a bar or point would be cut off at the edge.
+    if (kind === "bars" || kind === "points") assert.ok(place.x(3) >= place.left + 3);
   }
 });
 

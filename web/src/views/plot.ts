@@ -61,8 +61,8 @@ export function layout({ xs, series, kind }: ChartProps, width: number, height: 
     }
   }
   if (high === low) high = low + 1;
-  // Half a bar stands out on either side.
-  const margin = kind === "bars" ? barWidth(xs) / 2 : 0;
+  // Half a bar, or half a point, stands out on either side.
+  const margin = kind === "bars" ? barWidth(xs) / 2 : kind === "points" ? barWidth(xs) / 20 : 0;
   const from = (xs[0] ?? 0) - margin;
   const to = Math.max((xs.at(-1) ?? 1) + margin, from + 1e-9);
   const [left, right, bottom] = [LEFT, width - RIGHT, height - FOOT];

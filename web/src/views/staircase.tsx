@@ -1,8 +1,9 @@
 /** Sessions of a step as rows, by their end: the emptier the right side, the more slots stood idle. */
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { Staircase } from "../model/answers";
-import { duration } from "../model/format";
+import { duration, plural } from "../model/format";
 import { readColour } from "../model/palette";
+import { rowsWithin } from "../model/stairs";
 import { link, navigate } from "../state/route";
 import { Canvas, type Surface } from "./canvas";
 import { sessionName } from "./sessionlink";
@@ -23,9 +24,11 @@ function xOf(frame: Frame, ns: number): number {
   return LEFT + share * (frame.width - LEFT - RIGHT);
 }
 
-export function StaircaseView({ stairs }: { stairs: Staircase }) {
+export function StaircaseView({ stairs: all }: { stairs: Staircase }) {
   const [at, setAt] = useState<number | null>(null);
+  const stairs = useMemo(() => ({ ...all, rows: rowsWithin(all) }), [all]);
   const count = stairs.rows.length;
+  const elsewhere = all.rows.length - count;
   const height = Math.min(Math.max(count * 3, 90), 320) + FOOT;
   const rowAt = (y: number): number =>
     Math.min(Math.max(Math.floor((y / (height - FOOT)) * count), 0), count - 1);
@@ -41,6 +44,10 @@ export function StaircaseView({ stairs }: { stairs: Staircase }) {
     return true;
   };
   const row = at === null ? undefined : stairs.rows[at];
+  const left = elsewhere
+    ? `${plural(elsewhere, "session")} ran wholly before the step or after it.`
+    : "";
+  if (count === 0) return <p class="dim">{left}</p>;
   return (
     <>
       <Canvas
@@ -58,7 +65,7 @@ export function StaircaseView({ stairs }: { stairs: Staircase }) {
             `${duration(row.start_ns - stairs.start_ns)} to ${duration(row.end_ns - stairs.start_ns)}` +
             `${row.is_open ? ", still open" : ""}${row.is_holder ? ", held the tail" : ""}` +
             `${row.charge_ns ? `, charged ${duration(row.charge_ns)}` : ""}`
-          : "One row for each session, the last to end at the bottom."}
+          : `One row for each session, the last to end at the bottom. ${left}`}
       </p>
     </>
   );

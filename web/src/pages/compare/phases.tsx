@@ -105,16 +105,21 @@ const COLUMNS: readonly Column<PhaseComparison>[] = [
   textCell(
     "Reads",
     (row) => row.text,
-    ({ is_clear, text }) => <span class={is_clear ? "" : "dim"}>{text}</span>,
+    (row) => <span class={row.is_clear ? "" : "dim"}>{reads(row)}</span>,
   ),
 ];
+
+/** Give its sentence with the minus of the numbers beside it. */
+function reads({ text }: PhaseComparison): string {
+  return text.replace(/-(?=\d)/g, "−");
+}
 
 function Quantiles({ phase }: { phase: PhaseComparison }) {
   const { first_deciles_ns: xs, second_deciles_ns, line_ns } = phase;
   return (
     <>
       <h3 class="quantiles">
-        Deciles of <Text text={phase.name} />: {phase.text}
+        Deciles of <Text text={phase.name} />: {reads(phase)}
       </h3>
       {line_ns.length ? (
         <Chart

@@ -1,14 +1,14 @@
 /** What a check-up finds, the worst first, and what to do about each. */
-import type { DoctorFinding } from "../../model/answers";
+import type { DiagnosisFinding } from "../../model/answers";
 import { Badge, Sentence, type Tone } from "../../views/bits";
 
-const TONES: Record<DoctorFinding["severity"], Tone> = {
+const TONES: Record<DiagnosisFinding["severity"], Tone> = {
   problem: "bad",
   warning: "warn",
   note: "plain",
 };
 
-export function Findings({ findings }: { findings: readonly DoctorFinding[] }) {
+export function Findings({ findings }: { findings: readonly DiagnosisFinding[] }) {
   return (
     <ul class="findings">
       {findings.map((one) => (
@@ -30,8 +30,8 @@ export function Findings({ findings }: { findings: readonly DoctorFinding[] }) {
 }
 
 /** Say the worst in a few words. */
-export function summary(findings: readonly DoctorFinding[]): string {
-  const count = (severity: DoctorFinding["severity"]): number =>
+export function summary(findings: readonly DiagnosisFinding[]): string {
+  const count = (severity: DiagnosisFinding["severity"]): number =>
     findings.filter((one) => one.severity === severity).length;
   const parts = (["problem", "warning", "note"] as const)
     .map((severity) => [count(severity), severity] as const)

@@ -75,6 +75,8 @@ function RunTable({ runs }: { runs: Runs }) {
           </Badge>
         ) : run.is_alive ? (
           <Badge tone="good">running</Badge>
+        ) : run.is_crashed ? (
+          <Badge tone="bad">crashed</Badge>
         ) : (
           <Badge>{run.is_imported ? "imported" : "ended"}</Badge>
         ),

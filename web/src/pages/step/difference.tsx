@@ -82,7 +82,7 @@ function DifferenceAnswer({ data: { differences } }: { data: CompareSelection })
   return (
     <>
       <p>
-        {visible(differences.text)}{" "}
+        {differences.rows.length === 0 && `${visible(differences.text)} `}
         <span class="dim">{plural(differences.columns, "attribute")} tested.</span>
       </p>
       {differences.is_enough && differences.is_few_tasks && (

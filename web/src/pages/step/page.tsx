@@ -1,7 +1,7 @@
 /** One step: why it took as long as it did. */
 import { useRef } from "preact/hooks";
 import type { StepAnswer } from "../../model/answers";
-import { duration, percent, plural, spoken } from "../../model/format";
+import { duration, percent, plural } from "../../model/format";
 import { formatRange } from "../../model/route";
 import { useAnswer } from "../../state/answer";
 import { useKeys } from "../../state/keys";
@@ -123,7 +123,7 @@ function StepHead(props: {
       <StepButton to={answer?.following} text="Next ›" hint="Next step (])" />
       {answer && (
         <>
-          <span title={duration(answer.summary.wall_ns)}>{spoken(answer.summary.wall_ns)}</span>
+          <span>{duration(answer.summary.wall_ns)}</span>
           <a href={link("sessions", "", { f: `step:${step}` })}>
             {plural(answer.summary.sessions, "session")}
           </a>

@@ -1,6 +1,6 @@
 /** Why the step took as long as it did, in sentences that open what they are about. */
 import type { CaseFinding, Evidence, StepAnswer } from "../../model/answers";
-import { duration, percent, plural, spoken } from "../../model/format";
+import { duration, percent, plural } from "../../model/format";
 import { term } from "../../model/term";
 import type { Asked } from "../../state/answer";
 import { link } from "../../state/route";
@@ -67,7 +67,7 @@ function FindingLine(props: { finding: CaseFinding; wall: number; step: number }
         <Sentence text={finding.sentence} />{" "}
         {finding.stake_ns > 0 && (
           <span class="dim nowrap" title="Wall time that would be won at most">
-            {spoken(finding.stake_ns)} at stake ({percent(finding.stake_ns / (wall || 1))})
+            {duration(finding.stake_ns)} at stake ({percent(finding.stake_ns / (wall || 1))})
           </span>
         )}
       </p>
