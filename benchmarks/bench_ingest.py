@@ -1,8 +1,10 @@
 """How much is collected over a network, how soon it is seen, and what it costs those who record.
 
     python benchmarks/bench_ingest.py [--only PART] [--rounds N] [--spans N] [--json]
+    python benchmarks/bench_ingest.py --only sustained [--rate N] [--seconds N] [--rounds N]
 
 *native* posts prepared frames to `rollscope view`, *page* does so at a rate with the page open,
+*sustained*, only where asked for, goes on with that and says how far behind the timeline is,
 *otlp* posts prepared protobuf to it and to rotel in the same round, *hub* records in four actors of
 a Ray cluster, *caller* compares what a span costs its thread with each sink. The server has one
 core, senders have the other; but Ray's processes, which are many, have all there are. Medians of
@@ -23,6 +25,7 @@ from ingesting.bodies import Native, make_native
 from ingesting.limits import judged_rows
 from ingesting.measures import measure_native, measure_otlp, measure_page
 from ingesting.receivers import Receiver, cores, on_core, rollscope
+from ingesting.sustaining import measure_sustained
 from reporting import print_table, to_json
 
 if TYPE_CHECKING:
@@ -34,16 +37,21 @@ _RATE: Final = 300_000
 _NATIVE_TIMES: Final = 3
 _SCRIPT: Final = Path(__file__).resolve()
 _PARTS: Final = ("native", "page", "otlp", "hub", "caller")
+_SUSTAINED: Final = "sustained"
 
 
 def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Measure collection over a network.")
-    parser.add_argument("--only", choices=_PARTS, action="append", help="may be repeated")
+    parser.add_argument(
+        "--only", choices=(*_PARTS, _SUSTAINED), action="append", help="may be repeated"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
         "--spans", type=int, default=600_000, help="of a run that is sent, and of each Ray round"
     )
+    parser.add_argument("--rate", type=int, default=_RATE, help="spans a second, for `sustained`")
+    parser.add_argument("--seconds", type=float, default=10.0, help="how long `sustained` sends")
     parser.add_argument("--json", action="store_true", help="end with everything as a line of JSON")
     parser.add_argument("--worker", choices=("caller", "hub"), help=argparse.SUPPRESS)
     parser.add_argument("--subject", help=argparse.SUPPRESS)
@@ -88,6 +96,12 @@ def measure_round(
     return figures
 
 
+def measure_at_rate(folder: Path, native: Native, number: int, rate: int) -> Figures:
+    """Measure a server of its own that has to show what comes at a rate."""
+    with rollscope(folder / f"sustained-{number}") as server, on_core(cores()[1]):
+        return measure_sustained(server, native, _SUSTAINED, rate)
+
+
 def medians(rounds: list[dict[str, Figures]]) -> dict[str, Figures]:
     """Give the median of each figure."""
     return {
@@ -111,10 +125,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         native = make_native(folder, options.spans) if parts & {"native", "page"} else None
+        lasting = None
+        if _SUSTAINED in parts:
+            spans = int(options.rate * options.seconds)
+            lasting = make_native(folder / _SUSTAINED, spans, is_alive=True)
         rounds = []
         for number in range(options.rounds):
             print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
             rounds.append(measure_round(folder, native, number, options))
+            if lasting is not None:
+                rounds[-1][_SUSTAINED] = measure_at_rate(folder, lasting, number, options.rate)
     figures = medians(rounds)
     title = f"Collection, server on core {cores()[0]}, medians of {options.rounds} rounds"
     print_table(title, ["", "figure", "wanted", ""], judged_rows(figures))

@@ -10,6 +10,7 @@ import msgspec
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from rollscope.collect.frameheads import FrameHead
+from rollscope.model.batch import decode_batch, encode_batch
 from rollscope.model.frames import pack_frame, scan_frames
 from rollscope.testing.generate import generate_run
 from rollscope.testing.shape import RunShape
@@ -24,6 +25,7 @@ __all__ = ["Native", "NativeBody", "make_native", "make_otlp"]
 
 _BODY_BYTES: Final = 1024 * 1024
 """As the HTTP sink gathers."""
+_MONTH_S: Final = 30 * 86_400.0
 _CHILDREN: Final = 7
 """Of one session in what OTLP senders send."""
 _head_of = msgspec.msgpack.Decoder(FrameHead).decode
@@ -49,18 +51,30 @@ class Native(NamedTuple):
         return sum(len(body.data) for body in self.bodies)
 
 
-def make_native(folder: Path, spans: int) -> Native:
-    """Generate a run that ends now, and cut it into requests."""
+def make_native(folder: Path, spans: int, *, is_alive: bool = False) -> Native:
+    """Generate a run that ends now, and cut it into requests.
+
+    Args:
+        folder: Where to.
+        spans: About how many.
+        is_alive: Whether its processes count as alive all the time. Else those that send hours of a
+            run within seconds look dead while they do, and what is open looks lost.
+    """
     truth = generate_run(folder / "source", RunShape.sized(spans), ends_now=True)
-    logs = [list(_bodies_of(log)) for log in sorted((folder / "source" / "log").glob("*.rsl"))]
+    logs = [
+        list(_bodies_of(log, is_alive=is_alive))
+        for log in sorted((folder / "source" / "log").glob("*.rsl"))
+    ]
     longest = max(map(len, logs))
     in_turn = [log[at] for at in range(longest) for log in logs if at < len(log)]
     return Native(in_turn, truth.total_spans)
 
 
-def _bodies_of(log: Path) -> Iterator[NativeBody]:
+def _bodies_of(log: Path, *, is_alive: bool) -> Iterator[NativeBody]:
     frames = scan_frames(log.read_bytes()).bodies
     process = _head_of(frames[0]).process
+    if is_alive:
+        frames = [_beating_seldom(frame) for frame in frames]
     gathered = b""
     for frame in map(pack_frame, frames):
         if gathered and len(gathered) + len(frame) > _BODY_BYTES:
@@ -68,6 +82,15 @@ def _bodies_of(log: Path) -> Iterator[NativeBody]:
             gathered = b""
         gathered += frame
     yield NativeBody(process, gathered)
+
+
+def _beating_seldom(frame: bytes) -> bytes:
+    """Let a process say that it is heard of once in a month, where it says who it is."""
+    batch = decode_batch(frame)
+    if batch.header is None:
+        return frame
+    batch.header.heartbeat_s = _MONTH_S
+    return encode_batch(batch)
 
 
 def make_otlp(requests: int, spans: int) -> list[bytes]:

@@ -39,6 +39,8 @@ _ROOT: Final = Path(__file__).parents[2]
 _RUN: Final = "chaos"
 _BESIDE: Final = 1000
 """Number of the writer that records into files."""
+_FLOOR: Final = 1001
+"""Number of the one that records nothing."""
 _PATIENCE_S: Final = 120.0
 
 
@@ -68,6 +70,8 @@ class Result(msgspec.Struct, kw_only=True):
     written: list[Written]
     beside: Written
     """A writer of the same kind that records into files, for comparison."""
+    floor: Written
+    """A program of the same kind that records nothing, for comparison."""
     found: Found
     spool_peak_mb: float
     spool_left_bytes: int
@@ -95,15 +99,15 @@ def run_plan(plan: Plan, folder: Path) -> Result:
         looker = Looker(server, _RUN)
         stack.callback(looker.close)
         writers = [_start_writer(plan, link, folder, number) for number in range(plan.writers)]
-        beside = _start_writer(plan, link, folder, _BESIDE)
-        for writer in (*writers, beside):
+        others = [_start_writer(plan, link, folder, number) for number in (_BESIDE, _FLOOR)]
+        for writer in (*writers, *others):
             stack.callback(_end_writer, writer)
         sampler = Sampler(spools, lambda: _pids(server, writers))
         stack.callback(sampler.close)
         _follow(_events(plan, server, link))
         server.wait_until_up()
         time.sleep(plan.quiet_s)
-        *written, beside_written = _finish([*writers, beside])
+        *written, beside, floor = _finish([*writers, *others])
         ended_s = time.monotonic()
         total = sum(each.spans for each in written)
         visible_s = _wait_until_visible(looker, total) - ended_s
@@ -113,7 +117,8 @@ def run_plan(plan: Plan, folder: Path) -> Result:
     return Result(
         plan=plan,
         written=written,
-        beside=beside_written,
+        beside=beside,
+        floor=floor,
         found=compare(
             server.runs / _RUN, [folder / f"ids-{number}" for number in range(plan.writers)]
         ),
@@ -133,6 +138,7 @@ def _start_writer(plan: Plan, link: Link, folder: Path, number: int) -> subproce
     command = [*link.prefix, sys.executable, "-m", "tests.chaos.writer"]
     command += ["--out", str(folder / f"ids-{number}")]
     command += ["--rate", str(plan.rate), "--number", str(number)]
+    command += ["--floor"] if number == _FLOOR else []
     env = host_environment(
         ROLLSCOPE_RUN=_RUN,
         ROLLSCOPE_DIR=str(folder / "beside"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from tests.chaos.collection import Result
-    from tests.chaos.writer import Calls
+    from tests.chaos.stopwatch import Calls
 
 __all__ = ["Row", "judge", "print_rows"]
 
@@ -16,6 +16,11 @@ _WRITER_MB: Final = 160.0
 _SERVER_MB: Final = 1024.0
 _MOST_MS: Final = 1.0
 _OURS: Final = "kept_waiting_ms"
+_FIGURES: Final = {
+    "wall": "took",
+    "blocked": "were blocked",
+    "taken": "lost their core to the host",
+}
 _LEAST_RATE: Final = 0.9
 """Writers that were held up by the machine have not tested much."""
 
@@ -74,22 +79,45 @@ def judge(result: Result) -> list[Row]:
 
 
 def _judge_calls(result: Result) -> list[Row]:
-    def longest(calls: list[Calls], figure: str) -> float:
-        return max(float(getattr(each, figure)) for each in calls)
-
+    """Hold what calls took against what it may be; the others show what the machine adds to all."""
     ours = [each.span_calls for each in result.written]
-    empty = [each.empty_calls for each in result.written]
-    rows = [Row("longest call: kept waiting by us", longest(ours, _OURS), "ms", most=_MOST_MS)]
-    others = {"into a file": [result.beside.span_calls], "that does nothing": empty}
-    for title, calls in others.items():
-        rows.append(Row(f"... {title}: the same", longest(calls, _OURS), "ms"))
+    others = {
+        "into a file": [result.beside.span_calls],
+        "that record nothing": [each.spin_calls for each in result.written],
+        "in a program without a recorder": [result.floor.span_calls, result.floor.spin_calls],
+    }
+    rows = [Row("longest call: kept waiting by us", _longest(ours, _OURS), "ms", most=_MOST_MS)]
+    rows += [
+        Row(f"... calls {title}: the same", _longest(calls, _OURS), "ms")
+        for title, calls in others.items()
+    ]
+    collections = [each.collection_ms for each in result.written]
+    rows.append(Row("longest garbage collection in our threads", max(collections), "ms"))
     for title, calls in {"over HTTP": ours, **others}.items():
-        many = sum(each.count for each in calls)
-        blocked = sum(each.blocked_count for each in calls) / many * 1e6 if many else 0.0
-        rows.append(Row(f"... {title}: blocked over 1 ms, of a million", blocked))
-        rows.append(Row(f"... {title}: blocked", longest(calls, "blocked_ms"), "ms"))
-        rows.append(Row(f"... {title}: wall clock", longest(calls, "wall_ms"), "ms"))
+        rows += _rows_of_calls(title, calls)
     return rows
+
+
+def _rows_of_calls(title: str, calls: list[Calls]) -> list[Row]:
+    """Say how many calls took long and how long, in all and for each reason."""
+    rows = [Row(f"calls {title}", sum(each.count for each in calls))]
+    for figure, why in _FIGURES.items():
+        many = _of_a_million(calls, f"{figure}_count")
+        rows.append(Row(f"... {why} over 1 ms, of a million", many))
+        rows.append(Row(f"... {why}, longest", _longest(calls, f"{figure}_ms"), "ms"))
+        if figure == "blocked":
+            most = _longest(calls, "others_ran_ms")
+            rows.append(Row("... while other threads of theirs ran, at most", most, "ms"))
+    return rows
+
+
+def _longest(calls: list[Calls], figure: str) -> float:
+    return max(float(getattr(each, figure)) for each in calls)
+
+
+def _of_a_million(calls: list[Calls], figure: str) -> float:
+    count = sum(each.count for each in calls)
+    return sum(int(getattr(each, figure)) for each in calls) / count * 1e6 if count else 0.0
 
 
 def print_rows(rows: list[Row]) -> None:

@@ -12,7 +12,7 @@ import pytest
 import rollscope as rs
 from rollscope.model.frames import scan_frames
 from tests.chaos.checking import compare
-from tests.chaos.writer import Stopwatch
+from tests.chaos.stopwatch import Stopwatch
 from tests.integration.support import eventually
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def busy() -> Iterator[None]:
-    ends_at = time.thread_time_ns() + 5_000_000
-    while time.thread_time_ns() < ends_at:
+    ends_at = time.clock_gettime_ns(time.CLOCK_THREAD_CPUTIME_ID) + 5_000_000
+    while time.clock_gettime_ns(time.CLOCK_THREAD_CPUTIME_ID) < ends_at:
         pass
     yield
 
@@ -50,6 +50,7 @@ def test_a_call_that_sleeps_is_kept_waiting(watch: Stopwatch) -> None:
 
     eventually(is_noticed, "the machine leaves one call alone")
     assert watch.calls.wall_ms >= watch.calls.blocked_ms >= watch.calls.kept_waiting_ms
+    assert watch.calls.others_ran_ms < 4
 
 
 def test_a_call_that_works_is_not_kept_waiting(watch: Stopwatch) -> None:
@@ -57,6 +58,18 @@ def test_a_call_that_works_is_not_kept_waiting(watch: Stopwatch) -> None:
     watch.look_at_others()
     assert watch.calls.wall_ms >= 5
     assert watch.calls.kept_waiting_ms < 4
+
+
+def test_a_call_whose_core_was_taken_away_is_not_kept_waiting(
+    watch: Stopwatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if a host ran something else: time goes by in which the thread neither runs nor sleeps.
+    monkeypatch.setattr(time, "thread_time_ns", lambda: 0)
+    watch.time(busy)
+    watch.look_at_others()
+    assert watch.calls.taken_ms > 4
+    assert watch.calls.taken_count == watch.calls.wall_count == 1
+    assert watch.calls.blocked_ms == watch.calls.kept_waiting_ms == 0
 
 
 @pytest.fixture

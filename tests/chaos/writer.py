@@ -1,62 +1,41 @@
 """A program that records at a steady rate until it is told to end, and knows what it recorded.
 
-    python -m tests.chaos.writer --out FILE --rate 5000 --number 3
+    python -m tests.chaos.writer --out FILE --rate 5000 --number 3 [--floor]
 
-It keeps the id of every span and of its parent, and times every call itself. A call's time is split
-by the kernel's own account: on a core, waiting for a core, which a busy machine makes anybody do,
-and the rest, in which the call was blocked. The same is done for a block that does nothing.
+It keeps the id of every span and of its parent, and times every call itself. Between them it times
+a block that records nothing and takes as long. With `--floor` it has no recorder at all, and times
+nothing but such blocks, at the same rate.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import threading
 import time
 from array import array
-from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final, Protocol
 
 import msgspec
 
 import rollscope as rs
 from rollscope.instrument.sinks.spooldir import SpoolDirectory
 from rollscope.instrument.sinks.spoolhome import find_spools
+from tests.chaos.stopwatch import Calls, Stopwatch
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-__all__ = ["Calls", "Written"]
+__all__ = ["Written"]
 
 _TICK_S: Final = 0.01
 _SPANS_PER_SESSION: Final = 25
 _OUTER: Final = 3
 """A task, a session and a phase around the others."""
-_EMPTY_EVERY: Final = 4
+_SPIN_EVERY: Final = 4
 _DELIVERY_S: Final = 20.0
-_LEFT_ALONE_NS: Final = 1_000_000
-"""A call that waited for a core for less was left alone by the machine."""
-
-_MUCH_NS: Final = 1_000_000
-
-
-class Calls(msgspec.Struct):
-    """How many calls there were, and the longest of each in milliseconds."""
-
-    count: int = 0
-    wall_ms: float = 0.0
-    blocked_ms: float = 0.0
-    """Neither on a core nor waiting for one."""
-    kept_waiting_ms: float = 0.0
-    """Of that, what is ours to answer for. Only one thread may run Python at a time. Whoever loses
-    its core loses that right too, in a while, and whoever waits for a core while holding it makes
-    all others wait. So calls are left out that waited for a core themselves, and from the rest is
-    taken what other threads of the process waited for one."""
-    blocked_count: int = 0
-    """How many calls were blocked for more than a millisecond."""
+_SPAN_NS: Final = 1_400
+"""What a span takes in these programs, about."""
 
 
 class Written(msgspec.Struct):
@@ -69,75 +48,68 @@ class Written(msgspec.Struct):
     is_delivered: bool
     """Whether all was with the server when it ended."""
     span_calls: Calls
-    empty_calls: Calls
+    spin_calls: Calls
+    """Of blocks that record nothing and take as long."""
+    collection_ms: float
+    """The longest garbage collection that went off in a thread of the recorder."""
 
 
-class Stopwatch:
-    """Times single calls of this thread, split by what the kernel says of it."""
+class HasIds(Protocol):
+    """A span, or what stands in for one."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def parent_id(self) -> int: ...
+
+
+class Spin:
+    """Records nothing, and takes about as long as a span: it sees what a machine does to all."""
+
+    id = parent_id = 0
+
+    def __enter__(self) -> Spin:
+        ends_at = time.perf_counter_ns() + _SPAN_NS
+        while time.perf_counter_ns() < ends_at:
+            pass
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Collections:
+    """Notes the longest garbage collection that went off in a thread of the recorder."""
 
     def __init__(self) -> None:
-        self._schedule = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
-        self._own = str(threading.get_native_id())
-        self._blocked_ns: list[int] = []
-        """For how long each call was blocked since others were last looked at."""
-        self._others_ns: dict[str, int] = {}
-        self.calls = Calls()
+        self.longest_ms = 0.0
+        self._began = 0
+        self._own = threading.get_ident()
+        gc.callbacks.append(self._notice)
 
-    def time(self, call: Callable[[], AbstractContextManager[Any]]) -> Any:
-        """Enter and leave what a call gives; gives what entering gave."""
-        waited = self._waited_ns()
-        cpu = time.thread_time_ns()
-        began = time.perf_counter_ns()
-        with call() as given:
-            pass
-        wall = time.perf_counter_ns() - began
-        cpu = time.thread_time_ns() - cpu
-        waited = self._waited_ns() - waited
-        blocked = max(wall - waited - cpu, 0)
-        self.calls.count += 1
-        self.calls.blocked_count += blocked > _MUCH_NS
-        self.calls.wall_ms = max(self.calls.wall_ms, wall / 1e6)
-        self.calls.blocked_ms = max(self.calls.blocked_ms, blocked / 1e6)
-        if waited < _LEFT_ALONE_NS:
-            self._blocked_ns.append(blocked)
-        return given
-
-    def look_at_others(self) -> None:
-        """Take note of how long the process's other threads have waited for a core by now."""
-        before, self._others_ns = self._others_ns, self._others_waited_ns()
-        if self._blocked_ns:
-            after = self._others_ns.items()
-            waited = sum(now - before[thread] for thread, now in after if thread in before)
-            kept_waiting = (max(self._blocked_ns) - waited) / 1e6
-            self.calls.kept_waiting_ms = max(self.calls.kept_waiting_ms, kept_waiting)
-        self._blocked_ns.clear()
-
-    def _waited_ns(self) -> int:
-        return int(os.pread(self._schedule, 64, 0).split()[1])
-
-    def _others_waited_ns(self) -> dict[str, int]:
-        waited: dict[str, int] = {}
-        for thread in os.listdir("/proc/self/task"):
-            if thread != self._own:
-                with suppress(OSError):  # it has just ended
-                    said = Path(f"/proc/self/task/{thread}/schedstat").read_text()
-                    waited[thread] = int(said.split()[1])
-        return waited
+    def _notice(self, phase: str, _: object) -> None:
+        if phase == "start":
+            self._began = time.thread_time_ns()
+        elif threading.get_ident() != self._own:
+            took_ms = (time.thread_time_ns() - self._began) / 1e6
+            self.longest_ms = max(self.longest_ms, took_ms)
 
     def close(self) -> None:
-        """Let go of the kernel's account."""
-        os.close(self._schedule)
+        """Notice no more."""
+        gc.callbacks.remove(self._notice)
 
 
 class Writer:
     """Records sessions of a few dozen spans."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, is_floor: bool = False) -> None:
         self._number = number
+        self._is_floor = is_floor
         self._sessions = 0
         self.ids = array("Q")
         """Of each span its own id and its parent's, one after the other."""
-        self.spans_watch, self.empty_watch = Stopwatch(), Stopwatch()
+        self.spans_watch, self.spin_watch = Stopwatch(), Stopwatch()
 
     @property
     def recorded(self) -> int:
@@ -154,17 +126,20 @@ class Writer:
                 for each in (task, session, phase):
                     self._keep(each)
                 for number in range(_SPANS_PER_SESSION - _OUTER):
-                    self._keep(self.spans_watch.time(lambda at=number: rs.span("work", at=at)))  # type: ignore[misc]
-                    if number % _EMPTY_EVERY == 0:
-                        self.empty_watch.time(nullcontext)
+                    self._keep(self.spans_watch.time(lambda at=number: self._make(at)))  # type: ignore[misc]
+                    if number % _SPIN_EVERY == 0:
+                        self.spin_watch.time(Spin)
             session.finish("accepted", reward=1.0)
         self._look_at_others()
 
+    def _make(self, at: int) -> Spin | rs.Span:
+        return Spin() if self._is_floor else rs.span("work", at=at)
+
     def _look_at_others(self) -> None:
-        for watch in (self.spans_watch, self.empty_watch):
+        for watch in (self.spans_watch, self.spin_watch):
             watch.look_at_others()
 
-    def _keep(self, span: rs.Span) -> None:
+    def _keep(self, span: HasIds) -> None:
         self.ids.append(span.id)
         self.ids.append(span.parent_id)
 
@@ -193,9 +168,9 @@ def _waiting_bytes(home: str) -> int:
     return 0
 
 
-def write(number: int, rate: int, stopping: threading.Event) -> tuple[Writer, float, int]:
-    """Record at a rate until told to stop."""
-    writer, late = Writer(number), 0
+def write(writer: Writer, rate: int, stopping: threading.Event) -> tuple[float, int]:
+    """Record at a rate until told to stop; gives for how long, and how many ticks were late."""
+    late = 0
     began = time.perf_counter()
     while not stopping.is_set():
         due = int((time.perf_counter() - began) * rate) - writer.recorded
@@ -203,7 +178,7 @@ def write(number: int, rate: int, stopping: threading.Event) -> tuple[Writer, fl
         for _ in range(due // _SPANS_PER_SESSION):
             writer.record_session()
         time.sleep(_TICK_S)
-    return writer, time.perf_counter() - began, late
+    return time.perf_counter() - began, late
 
 
 def main() -> None:
@@ -212,6 +187,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rate", type=int, required=True)
     parser.add_argument("--number", type=int, required=True)
+    parser.add_argument("--floor", action="store_true", help="record nothing")
     options = parser.parse_args()
     stopping = threading.Event()
 
@@ -220,10 +196,14 @@ def main() -> None:
         stopping.set()
 
     threading.Thread(target=listen, daemon=True).start()
-    rs.init(role="writer", rank=options.number)
-    writer, seconds, late = write(options.number, options.rate, stopping)
+    collections = Collections()
+    if not options.floor:
+        rs.init(role="writer", rank=options.number)
+    writer = Writer(options.number, is_floor=options.floor)
+    seconds, late = write(writer, options.rate, stopping)
     is_delivered = _wait_for_delivery(os.environ["ROLLSCOPE_SPOOL_DIR"])
     rs.shutdown()
+    collections.close()
     with options.out.open("wb") as file:
         writer.ids.tofile(file)
     written = Written(
@@ -232,9 +212,10 @@ def main() -> None:
         late_ticks=late,
         is_delivered=is_delivered,
         span_calls=writer.spans_watch.calls,
-        empty_calls=writer.empty_watch.calls,
+        spin_calls=writer.spin_watch.calls,
+        collection_ms=collections.longest_ms,
     )
-    for watch in (writer.spans_watch, writer.empty_watch):
+    for watch in (writer.spans_watch, writer.spin_watch):
         watch.close()
     sys.stdout.write(msgspec.json.encode(written).decode())
 

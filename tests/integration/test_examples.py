@@ -35,7 +35,7 @@ WHERE step.kind = 'step' AND sync.name = 'weights.sync' AND load.name = 'weights
 
 def run_example(name: str, *args: object, said: str = "") -> str:
     command = [sys.executable, str(_EXAMPLES / name), *map(str, args)]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
     assert re.fullmatch(said, shown.stderr)
     return shown.stdout
 
@@ -72,8 +72,8 @@ def test_rollouts_on_ray_are_one_trace_from_the_trainer_to_the_engine(
     roles = ["main", "rollout", "Engine"]
     assert [one["roles"] for one in chains] == [roles] * 64
     assert len({one["trace_id"] for one in chains}) == 64
-    # Ray kills the engine right after its last load, maybe before that is written.
-    assert [one["roles"] for one in syncs][:3] == [["main", "Engine"]] * 3
+    # The last one too, though Ray kills the engine right after it.
+    assert [one["roles"] for one in syncs] == [["main", "Engine"]] * 4
 
 
 def test_programs_for_other_tracers_show_the_same_sessions(tmp_path: Path) -> None:
