@@ -483,3 +483,38 @@ def test_a_limit_on_file_sizes_tears_no_frame_and_costs_only_what_is_counted(
     drops = [batch.drops for batch in server.batches() if batch.drops]
     dropped = drops[-1].get("span.slow_sink", 0) if drops else 0
     assert len(server.names()) + dropped == 6000
+
+
+def test_a_program_that_runs_out_of_descriptors_is_delivered_once_it_has_some(
+    lab: Lab, server: CollectingServer, spools: Path
+) -> None:
+    lab.finish(
+        """
+        import resource, time
+        import rollscope as rs
+
+        rs.init(drain_s=0.02)
+        with rs.span("before"):
+            pass
+        assert rs.flush()
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, most))
+        held = []
+        try:
+            while True:
+                held.append(open("/dev/null"))
+        except OSError:
+            pass
+        for _ in range(20):
+            with rs.span("without"):
+                time.sleep(0.03)
+        for file in held:
+            file.close()
+        with rs.span("after"):
+            pass
+        assert rs.flush()
+        """,
+        env={"ROLLSCOPE_SINK": server.address},
+    )
+    assert Counter(server.names()) == {"before": 1, "without": 20, "after": 1}
+    assert waiting(spools) == 0

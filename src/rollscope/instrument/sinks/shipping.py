@@ -147,12 +147,16 @@ class Shipper:
     def _run(self) -> None:
         try:
             while not self._is_over():
-                self._turn()
+                try:
+                    self._turn()
+                except Exception as error:  # no descriptor left to read the spool with, say
+                    self._wait(self._fail(error))
         finally:
             self._leave_left()
             with suppress(Exception):
                 self._carrier.disconnect()
-            self._spool.release()
+            with suppress(OSError):  # as above; the next process looks again
+                self._spool.release()
             self._ended.set()
 
     def _is_over(self) -> bool:
@@ -309,4 +313,5 @@ class Shipper:
     def _leave_left(self) -> None:
         left, self._left = self._left, None
         if left is not None:
-            left.release()
+            with suppress(OSError):
+                left.release()

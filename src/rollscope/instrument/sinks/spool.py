@@ -67,12 +67,19 @@ class Spool:
         if lock is None:
             return None
         to = read_destination(path)
-        if to is None:  # a process died as it made the spool
-            SpoolDirectory(path).remove()
+        if to is None:
+            directory = SpoolDirectory(path)
+            with suppress(OSError):
+                if not directory.segments():  # a process died as it made the spool
+                    directory.remove()
             lock.close()
             return None
         spool = cls(path, to, lock)
-        spool._find_left()
+        try:
+            spool._find_left()
+        except OSError:
+            lock.close()
+            raise
         return spool
 
     def _find_left(self) -> None:
@@ -213,11 +220,13 @@ class Spool:
 
     def release(self) -> None:
         """Let go; the directory stays if anything in it is still of use."""
-        if self._lock.is_in_place:
-            self._is_left = True  # nothing is written any more
-            if not self.peek(0) and not self._directory.has_refused():
-                self._directory.remove()
-        self.let_go()
+        try:
+            if self._lock.is_in_place:
+                self._is_left = True  # nothing is written any more
+                if not self.peek(0) and not self._directory.has_refused():
+                    self._directory.remove()
+        finally:
+            self.let_go()
 
     def let_go(self) -> None:
         """Close the files and touch nothing: all that a forked child may do."""

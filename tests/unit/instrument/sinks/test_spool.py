@@ -246,6 +246,19 @@ def test_a_spool_whose_making_was_cut_short_is_cleared_away(place: str) -> None:
     assert not os.path.exists(place)
 
 
+def test_a_spool_that_does_not_say_where_it_belongs_keeps_its_frames(
+    spool: Spool, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.write(frame(0))
+    spool.let_go()
+    with monkeypatch.context() as patched:  # as where no descriptor is left to read it with
+        patched.setattr("rollscope.instrument.sinks.spool.read_destination", lambda _: None)
+        assert Spool.claim(place) is None
+    heir = claimed(place)
+    assert take_all(heir) == frame(0)
+    heir.release()
+
+
 def test_segments_are_of_moderate_size(place: str) -> None:
     spool = Spool.make(place, TO)
     for number in range(6):
