@@ -528,8 +528,9 @@ class Oracle:
         return PhaseLine(
             name=name,
             group=group,
-            count=len(lengths),
-            total_ns=sum(lengths),
+            count=len(rows),
+            measured=len(lengths),
+            total_ns=sum(map(self.length, rows)),
             p50_ns=rank(lengths, 50) or 0,
             p95_ns=rank(lengths, 95, least=20),
             p99_ns=rank(lengths, 99, least=100),
@@ -628,6 +629,7 @@ class Oracle:
             path=path,
             group=group,
             count=len(rows),
+            measured=len(lengths),
             total_ns=sum(map(self.length, rows)),
             self_ns=sum(self_ns[row.span_id] for row in rows),
             share=0.0,
@@ -650,7 +652,7 @@ def by_last_name(rows: Iterable[Hotspot]) -> list[Hotspot]:
         if known is None:
             joined[name] = replace(row, path=name)
             continue
-        for field in ("count", "total_ns", "self_ns", "errors", "open_now"):
+        for field in ("count", "measured", "total_ns", "self_ns", "errors", "open_now"):
             setattr(known, field, getattr(known, field) + getattr(row, field))
         known.max_ns = max([v for v in (known.max_ns, row.max_ns) if v is not None], default=None)
         known.p50_ns = known.p95_ns = known.p99_ns = None

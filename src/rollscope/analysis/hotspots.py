@@ -19,6 +19,7 @@ class PathTotal(msgspec.Struct, kw_only=True):
     group: str | None = None
     """What rows are grouped by: a host, tool or task family."""
     count: int = 0
+    measured: int = 0
     total_ns: int = 0
     p50_ns: int | None = None
     p95_ns: int | None = None
@@ -39,6 +40,8 @@ class Hotspot(msgspec.Struct, kw_only=True):
     path: str
     group: str | None
     count: int
+    measured: int
+    """Those that ended and were not cut off by a death; percentiles are of these."""
     total_ns: int
     self_ns: int
     """Their time less what their direct children cover."""
@@ -128,6 +131,7 @@ def _row(total: PathTotal) -> Hotspot:
         path=total.path,
         group=total.group,
         count=total.count,
+        measured=total.measured,
         total_ns=total.total_ns,
         self_ns=total.total_ns,
         share=0.0,
@@ -156,6 +160,7 @@ def _joined(name: str, rows: Sequence[Hotspot]) -> Hotspot:
         path=name,
         group=first.group,
         count=sum(row.count for row in rows),
+        measured=sum(row.measured for row in rows),
         total_ns=sum(row.total_ns for row in rows),
         self_ns=sum(row.self_ns for row in rows),
         share=0.0,

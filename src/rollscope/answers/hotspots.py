@@ -54,11 +54,6 @@ class HotspotAnswer(msgspec.Struct, kw_only=True):
     hotspots: Hotspots
 
 
-class _Total(PathTotal, kw_only=True):
-    measured: int
-    """How many of them percentiles are taken of."""
-
-
 def find_hotspots(
     source: Source, scope: StepScope, by: HotspotGrouping = "path", *, outside: bool = False
 ) -> HotspotAnswer:
@@ -100,7 +95,7 @@ def find_hotspots(
         WHERE {where}
         GROUP BY {place.path}, {place.above}, {group}
         ORDER BY path, parent_path, "group" """
-    totals = fetch(source, _Total, sql, now=source.now_ns, **values)
+    totals = fetch(source, PathTotal, sql, now=source.now_ns, **values)
     _move_below(totals)
     for total in totals:
         if total.measured < NEEDED_FOR_P95:
@@ -117,13 +112,13 @@ def _crosses_processes(source: Source, where: str, values: dict[str, Value]) -> 
     return bool(source.query(sql, **values).num_rows)
 
 
-def _move_below(totals: list[_Total]) -> None:
+def _move_below(totals: list[PathTotal]) -> None:
     """Let what lies deeper in another process follow the span that it lies in.
 
     Where that one has several parents, it follows the one with most time.
     """
     paths = {total.path for total in totals}
-    moved: dict[str, _Total] = {}
+    moved: dict[str, PathTotal] = {}
     for total in sorted(totals, key=lambda total: total.total_ns):
         if total.parent_path:
             moved[total.path.removeprefix(total.parent_path + SEPARATOR)] = total

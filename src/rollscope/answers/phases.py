@@ -44,12 +44,15 @@ BLAMED: Final = """coalesce(attrs, '') NOT LIKE '%"error.copied":true%'"""
 
 
 class PhaseLine(msgspec.Struct, kw_only=True):
-    """All measured phases of one name and group."""
+    """All phases of one name and group."""
 
     name: str
     group: str | None
     count: int
+    measured: int
+    """Those that ended and were not cut off by a death; percentiles are of these."""
     total_ns: int
+    """Of all of them: up to now where they are open, until last heard of where they are lost."""
     p50_ns: int
     p95_ns: int | None
     """None with fewer than 20."""
@@ -117,6 +120,8 @@ def in_scope(source: Source, scope: StepScope, session_id: str) -> tuple[str, di
 def phases(source: Source, scope: StepScope, by: Grouping = "name") -> Phases:
     """Tell how long phases take.
 
+    What is open or lost counts as in hotspots; percentiles are of those that were measured.
+
     Args:
         source: The run.
         scope: Which steps' sessions.
@@ -127,10 +132,11 @@ def phases(source: Source, scope: StepScope, by: Grouping = "name") -> Phases:
     group = _GROUPS[by].format(text=text)
     where, values = in_scope(source, scope, "p.session_id")
     measured = "CASE WHEN p.status <> 'lost' THEN p.duration_ns ELSE NULL END"
+    length = "(greatest(coalesce(p.end_ns, $now), p.start_ns) - p.start_ns)"
     queue = "CASE WHEN p.status <> 'lost' AND p.end_ns IS NOT NULL THEN p.queue_ns ELSE NULL END"
     sql = f"""
-        SELECT p.name AS name, {group} AS "group", count({measured}) AS count,
-            coalesce(sum({measured}), 0) AS total_ns,
+        SELECT p.name AS name, {group} AS "group", count(*) AS count,
+            count({measured}) AS measured, sum({length}) AS total_ns,
             coalesce({rank(measured, 50)}, 0) AS p50_ns, {rank(measured, 95)} AS p95_ns,
             {rank(measured, 99)} AS p99_ns, coalesce(max({measured}), 0) AS max_ns,
             {rank(queue, 50)} AS queue_p50_ns, {rank(queue, 95)} AS queue_p95_ns,
@@ -143,14 +149,14 @@ def phases(source: Source, scope: StepScope, by: Grouping = "name") -> Phases:
         WHERE {where}
         GROUP BY p.name, {group}
         ORDER BY total_ns DESC, name, "group" """
-    lines = [_finish(line) for line in fetch(source, _Line, sql, **values)]
+    lines = [_finish(line) for line in fetch(source, _Line, sql, now=source.now_ns, **values)]
     return Phases(scope=scope.text, grouped_by=by, lines=lines, errors=_error_kinds(source, scope))
 
 
 def _finish(line: _Line) -> PhaseLine:
-    if line.count < NEEDED_FOR_P95:
+    if line.measured < NEEDED_FOR_P95:
         line.p95_ns = None
-    if line.count < NEEDED_FOR_P99:
+    if line.measured < NEEDED_FOR_P99:
         line.p99_ns = None
     if line.queued < NEEDED_FOR_P95:
         line.queue_p95_ns = None

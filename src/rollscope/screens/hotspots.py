@@ -8,7 +8,7 @@ from rollscope.answers.hotspots import HotspotAnswer
 from rollscope.screens.plots import share_bar
 from rollscope.screens.sheet import RankedColumn, Sheet
 from rollscope.screens.tables import Column, Screen
-from rollscope.screens.words import say_maybe_ns
+from rollscope.screens.words import say_maybe_ns, say_unended
 
 __all__ = ["hotspots_screen"]
 
@@ -57,6 +57,14 @@ def hotspots_screen(answer: HotspotAnswer, screen: Screen, *, most: int | None =
         sheet.say(f"{number} with {say_ns(left_ns)} of self time; --limit 0 lists them.")
     sheet.blank()
     sheet.say(_sum(footer, whole))
+    unended = say_unended(
+        "self, share, count and total",
+        sum(row.count for row in rows),
+        sum(row.measured for row in rows),
+        sum(row.open_now for row in rows),
+    )
+    if unended is not None:
+        sheet.say(unended)
     if any(row.p99_ns is None for row in shown):
         why = ", or where several paths are taken together" if answer.grouped_by == "name" else ""
         sheet.say(f"- where fewer than 20 spans (p95) or 100 (p99) ended{why}.")

@@ -13,7 +13,7 @@ from rollscope.model.refs import span_hex
 from rollscope.screens.plots import histogram, share_bar
 from rollscope.screens.sheet import RankedColumn, Sheet
 from rollscope.screens.tables import Column, Screen
-from rollscope.screens.words import say_clock, say_maybe_ns
+from rollscope.screens.words import say_clock, say_maybe_ns, say_unended
 
 __all__ = ["Bin", "PhaseStory", "one_phase", "phases_screen"]
 
@@ -36,7 +36,7 @@ _COLUMNS: Final[tuple[RankedColumn, ...]] = (
     (8, Column("q50", "right")),
     (8, Column("q95", "right")),
     (5, Column("errors", "right")),
-    (9, Column("open", "right")),
+    (1, Column("open", "right")),
 )
 _ERROR_COLUMNS: Final[tuple[RankedColumn, ...]] = (
     (0, Column("error", can_shrink=True)),
@@ -117,6 +117,14 @@ def phases_screen(answer: Phases, screen: Screen) -> str:
     sheet.table(columns, [_cells(line, whole_ns, sheet) for line in answer.lines])
     if any(line.queue_share is not None for line in answer.lines):
         sheet.say("queue: share of waiting for the service; q50, q95: of that waiting.")
+    unended = say_unended(
+        "count and total",
+        sum(line.count for line in answer.lines),
+        sum(line.measured for line in answer.lines),
+        sum(line.open_now for line in answer.lines),
+    )
+    if unended is not None:
+        sheet.say(unended)
     if any(line.p99_ns is None for line in answer.lines):
         sheet.say("- where fewer than 20 (p95) or 100 (p99) ended.")
     if isinstance(answer, PhaseStory):
@@ -130,17 +138,15 @@ def _sentences(answer: Phases, where: str) -> list[str]:
     first = answer.lines[0]
     said = (
         f"{_title(first)} takes most: {say_share(first.total_ns, whole_ns)} of all phase time in "
-        f"{where}, p50 {say_ns(first.p50_ns)}"
+        f"{where}, "
     )
     if isinstance(answer, PhaseStory):
         number = say_count(sum(line.count for line in answer.lines), "time")
-        said = f"{answer.phase} ended {number} in {where}, {say_ns(whole_ns)} in all"
+        said = f"{answer.phase} began {number} in {where}, {say_ns(whole_ns)} in all"
         if len(answer.lines) > 1:
             said += f", {say_share(first.total_ns, whole_ns)} of it for {first.group or 'none'}"
-        said += f": p50 {say_ns(first.p50_ns)}"
-    if first.p95_ns is not None:
-        said += f", p95 {say_ns(first.p95_ns)}"
-    sentences = [f"{said}, longest {say_ns(first.max_ns)}."]
+        said += ": "
+    sentences = [f"{said}{_lengths(first)}."]
     queueing = [one for one in answer.lines if (one.queue_share or 0) >= _QUEUEING]
     sentences += [
         f"{_title(one)} is mostly queueing: {say_share(one.queue_share or 0)} of its time."
@@ -156,6 +162,18 @@ def _sentences(answer: Phases, where: str) -> list[str]:
     return sentences
 
 
+def _lengths(line: PhaseLine) -> str:
+    parts = []
+    if line.measured:
+        parts.append(f"p50 {say_ns(line.p50_ns)}")
+        if line.p95_ns is not None:
+            parts.append(f"p95 {say_ns(line.p95_ns)}")
+        parts.append(f"longest {say_ns(line.max_ns)}")
+    if line.open_now:
+        parts.append(f"{line.open_now:,} still open")
+    return ", ".join(parts or ["none of it ended"])
+
+
 def _title(line: PhaseLine) -> str:
     return line.name if line.group is None else f"{line.name} ({line.group})"
 
@@ -167,10 +185,10 @@ def _cells(line: PhaseLine, whole_ns: int, sheet: Sheet) -> list[str]:
         f"{line.count:,}",
         say_ns(line.total_ns),
         share_bar(line.total_ns, whole_ns, _BAR, is_unicode=sheet.is_unicode),
-        say_ns(line.p50_ns) if line.count else "-",
+        say_ns(line.p50_ns) if line.measured else "-",
         say_maybe_ns(line.p95_ns),
         say_maybe_ns(line.p99_ns),
-        say_ns(line.max_ns) if line.count else "-",
+        say_ns(line.max_ns) if line.measured else "-",
         "" if line.queue_share is None else say_share(line.queue_share),
         "" if line.queue_p50_ns is None else say_ns(line.queue_p50_ns),
         "" if line.queue_p95_ns is None else say_ns(line.queue_p95_ns),

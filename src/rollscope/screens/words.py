@@ -20,6 +20,7 @@ __all__ = [
     "say_session",
     "say_signed",
     "say_signed_share",
+    "say_unended",
 ]
 
 _FRAME: Final = re.compile(r"(?:.*[/\\])?(?P<rest>[^/\\]+:\d+ .*)")
@@ -60,6 +61,16 @@ def say_signed_share(share: float | None) -> str:
     if share is None:
         return "-"
     return f"{share * 100:+.0f} %" if share < 9.995 else f"x {share + 1:.0f}"
+
+
+def say_unended(columns: str, count: int, measured: int, open_now: int) -> str | None:
+    """Say which columns count what did not end, and which do not; None if all of it ended."""
+    lost = count - measured - open_now
+    parts = [f"{open_now:,} open, up to now"] if open_now else []
+    parts += [f"{lost:,} lost, until last heard of"] if lost else []
+    if not parts:
+        return None
+    return f"{columns} include what did not end ({'; '.join(parts)}); p50 to max do not."
 
 
 def say_phase(name: str, detail: str | None) -> str:

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+import functools
 from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rollscope.answers.hotspots import find_hotspots
 from rollscope.answers.phases import Grouping, PhaseLine, Phases, phases
 from rollscope.answers.scope import StepScope
+from rollscope.model.kinds import Kind, Status
+from rollscope.model.scope import Scope
+from rollscope.screens.hotspots import hotspots_screen
 from rollscope.screens.phases import phases_screen
 from rollscope.screens.tables import Screen
 from rollscope.store.embedded import RunStore
+from tests.builders import EPOCH, dead_header, make_row, span_batch, write_log
 from tests.unit.cli.cases import (
     Out,
     assert_fits,
@@ -64,12 +70,12 @@ def test_errors_are_listed_by_kind_with_an_example_to_open(run: Path, capsys: Ou
 
 def test_one_phase_comes_with_how_its_durations_are_spread(run: Path, capsys: Out) -> None:
     text = read(capsys, "phases", str(run), "--phase", "toolcall")
-    assert text.startswith("toolcall ended ")
+    assert text.startswith("toolcall began ")
     assert "How long toolcall took" in text
     assert "from 100 ms" in text
     answer = read_json(capsys, "phases", str(run), "--phase", "toolcall")
     assert {line["name"] for line in answer["lines"]} == {"toolcall"}
-    assert sum(one["count"] for one in answer["histogram"]) == answer["lines"][0]["count"]
+    assert sum(one["count"] for one in answer["histogram"]) == answer["lines"][0]["measured"]
     lows = [one["low_ns"] for one in answer["histogram"]]
     assert lows == sorted(lows)
     assert all(one["low_ns"] < one["high_ns"] for one in answer["histogram"])
@@ -79,7 +85,8 @@ def test_a_phase_that_mostly_queues_is_said_to() -> None:
     judge = PhaseLine(
         name="reward",
         group="judge",
-        count=40,
+        count=41,
+        measured=40,
         total_ns=40 * SECOND,
         p50_ns=SECOND,
         p95_ns=3 * SECOND,
@@ -97,6 +104,40 @@ def test_a_phase_that_mostly_queues_is_said_to() -> None:
     assert "reward (judge) is mostly queueing: 80 % of its time." in text
     for word in ("queue", "80 %", "q50", "500 ms", "q95", "2.00 s", "open"):
         assert word in text
+
+
+def test_an_open_call_counts_as_in_hotspots(tmp_path: Path) -> None:
+    scope = Scope(b"\x01" * 16, session_id=1)
+    session = make_row(
+        1, "session", kind=Kind.SESSION, scope=scope, status=Status.OPEN, start_ns=5 * SECOND
+    )
+    call = functools.partial(make_row, name="toolcall", kind=Kind.PHASE, scope=scope, parent_id=1)
+    done = call(2, start_ns=5 * SECOND, end_ns=6 * SECOND)
+    hanging = call(3, status=Status.OPEN, start_ns=10 * SECOND)
+    write_log(tmp_path / "run" / "log" / "a.rsl", [span_batch(0, session, done, hanging)])
+    with RunStore(tmp_path / "run", now_ns=EPOCH + 60 * SECOND) as store:
+        answer = phases(store, StepScope())
+        paths = find_hotspots(store, StepScope())
+    (line,) = answer.lines
+    (path,) = (row for row in paths.hotspots.rows if row.path == "session / toolcall")
+    for one in (line, path):
+        assert (one.count, one.measured, one.open_now) == (2, 1, 1)
+        assert (one.total_ns, one.p50_ns, one.max_ns) == (51 * SECOND, SECOND, SECOND)
+    text = phases_screen(answer, Screen(width=120))
+    assert "p50 1.00 s, longest 1.00 s, 1 still open." in text
+    assert "count and total include what did not end (1 open, up to now); p50 to max" in text
+    text = hotspots_screen(paths, Screen(width=120))
+    assert "self, share, count and total include what did not end (2 open, up to now);" in text
+
+
+def test_a_phase_that_never_ended_has_no_lengths(tmp_path: Path, capsys: Out) -> None:
+    scope = Scope(b"\x01" * 16, session_id=1)
+    row = make_row(2, "reward", kind=Kind.PHASE, scope=scope, status=Status.OPEN)
+    write_log(tmp_path / "run" / "log" / "a.rsl", [span_batch(0, row, header=dead_header())])
+    for more in ([], ["--phase", "reward"]):
+        text = read(capsys, "phases", str(tmp_path / "run"), *more)
+        assert "none of it ended." in text
+        assert "(1 lost, until last heard of)" in text
 
 
 def test_an_unknown_phase_is_told_with_those_there_are(run: Path, capsys: Out) -> None:

@@ -561,6 +561,8 @@ export interface Hotspot {
   path: string;
   group: string | null;
   count: number;
+  /** Those that ended and were not cut off by a death; percentiles are of these. */
+  measured: number;
   total_ns: number;
   /** Their time less what their direct children cover. */
   self_ns: number;
@@ -858,11 +860,14 @@ export interface PhaseDifference {
   effect: number;
 }
 
-/** All measured phases of one name and group. */
+/** All phases of one name and group. */
 export interface PhaseLine {
   name: string;
   group: string | null;
   count: number;
+  /** Those that ended and were not cut off by a death; percentiles are of these. */
+  measured: number;
+  /** Of all of them: up to now where they are open, until last heard of where they are lost. */
   total_ns: number;
   p50_ns: number;
   /** None with fewer than 20. */
