@@ -23,7 +23,7 @@ _FIGURE: Final = re.compile(
     r"""(?<![\w.#/:-])                               # not within a name, a time of day or an id
     (?P<less><\s)?(?P<sign>[-+\u2212~]?)
     (?P<number>(?!0\d)\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?)
-    (?:\s(?P<unit>ns|µs|ms|slot·s|s|m|h|d|B|KB|MB|GB|k|M|%)(?![\w·]|\.\d))?+
+    (?:\s(?P<unit>ns|µs|ms|s|m|h|d|B|KB|MB|GB|k|M|%)(?!\w|\.\d))?+
     (?:\s(?P<seconds>\d\d)\ss\b)?                    # 3 m 12 s
     (?![\w#/]|:\d)""",
     re.VERBOSE,
@@ -45,7 +45,7 @@ def figures(text: str) -> list[Figure]:
 
 def _figure(match: re.Match[str]) -> Figure:
     number = match["number"].replace(",", "")
-    value, unit = float(number), (match["unit"] or "").replace("slot·", "")
+    value, unit = float(number), match["unit"] or ""
     if match["less"]:
         return Figure("%", 0, value)
     mantissa, _, power = number.partition("e")

@@ -15,7 +15,7 @@ from tests.browser.paper import Paper
         ("3.5 s", "3.47 s"),
         ("5 %", "4.6 %"),
         ("< 0.1 %", "< 0.1 %"),
-        ("386 s of slot time", "386 slot·s"),
+        ("386 s of slot time", "6 m 26 s"),
         ("-1.2 s", "\u22121.25 s"),
         ("0.46", "0.463"),
         ("q 7e-06", "q 7e-6"),

@@ -39,13 +39,6 @@ export function duration(ns: number | null | undefined): string {
   return ns < NS.d ? `${inUnits(ns, NS.h, 1)} h` : `${inUnits(ns, NS.d, 1)} d`;
 }
 
-/** Write slot time: many slots make many hours, which read best as slot-seconds. */
-export function slotSeconds(ns: number): string {
-  const seconds = ns / NS.s;
-  if (seconds < 1) return `${ns > 0 && ns < 1e6 ? "< 0.001" : number(seconds)} slot·s`;
-  return `${seconds < 100 ? significant(seconds) : grouped(Math.round(seconds))} slot·s`;
-}
-
 /** Write a whole number with thin groups: 1,204. */
 export function grouped(value: number): string {
   return Math.round(value)

@@ -1,6 +1,6 @@
 /** Columns of tables, in few words; numbers are written the same way in every table. */
 import type { ComponentChildren } from "preact";
-import { count, duration, number, percent, reward, slotSeconds } from "../model/format";
+import { count, duration, number, percent, reward } from "../model/format";
 import type { Column } from "./table";
 
 type Read<T> = (row: T) => number | null | undefined;
@@ -31,4 +31,3 @@ export const shareCell = written(percent);
 export const countCell = written((value) => count(value));
 export const numberCell = written(number);
 export const rewardCell = written(reward);
-export const slotCell = written((value) => slotSeconds(value ?? 0));

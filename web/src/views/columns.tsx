@@ -1,6 +1,6 @@
 /** Upright bars of parts, each a link: arrows go from one to the next, Enter opens it. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { percent } from "../model/format";
+import { duration, percent } from "../model/format";
 import type { Share } from "./splitbar";
 import { TableButton } from "./tablebutton";
 
@@ -35,11 +35,10 @@ function bySize(parts: readonly Share[]): Share[] {
 export function Columns(props: {
   label: string;
   columns: readonly Column[];
-  format: (value: number) => string;
   /** Parts stand as they are given, not by size. */
   isOrdered?: boolean;
 }) {
-  const { columns, format } = props;
+  const { columns } = props;
   const [isTable, setTable] = useState(false);
   const kinds = props.isOrdered ? partsOf(columns) : bySize(partsOf(columns));
   return (
@@ -48,7 +47,7 @@ export function Columns(props: {
       <figcaption class="row">
         <ul class="legend row">
           {kinds.map((one) => (
-            <li key={one.label} title={format(one.value)}>
+            <li key={one.label} title={duration(one.value)}>
               <i
                 class={`swatch ${one.texture ?? ""}`}
                 style={{ backgroundColor: `var(${one.colour})` }}
@@ -67,10 +66,9 @@ interface Drawn {
   label: string;
   columns: readonly Column[];
   kinds: readonly Share[];
-  format: (value: number) => string;
 }
 
-function Bars({ label, columns, kinds, format }: Drawn) {
+function Bars({ label, columns, kinds }: Drawn) {
   const box = useRef<HTMLDivElement>(null);
   const [at, setAt] = useState<number | null>(null);
   const most = Math.max(1, ...columns.map((one) => one.total));
@@ -97,7 +95,7 @@ function Bars({ label, columns, kinds, format }: Drawn) {
             href={one.href}
             class={`bar ${one.isOpen ? "open" : ""}`}
             tabIndex={i === current ? 0 : -1}
-            aria-label={`Step ${one.label}: ${format(one.total)}${one.isOpen ? ", running" : ""}`}
+            aria-label={`Step ${one.label}: ${duration(one.total)}${one.isOpen ? ", running" : ""}`}
             onFocus={() => setAt(i)}
             onPointerEnter={() => setAt(i)}
           >
@@ -113,7 +111,7 @@ function Bars({ label, columns, kinds, format }: Drawn) {
         ))}
       </div>
       <p class="canvas-note dim">
-        {shown ? describe(shown, kinds, format) : `The tallest is ${format(most)}.`}
+        {shown ? describe(shown, kinds) : `The tallest is ${duration(most)}.`}
       </p>
     </>
   );
@@ -140,19 +138,15 @@ function Stack({ column, kinds }: { column: Column; kinds: readonly Share[] }) {
   );
 }
 
-function describe(
-  column: Column,
-  kinds: readonly Share[],
-  format: (value: number) => string,
-): string {
+function describe(column: Column, kinds: readonly Share[]): string {
   const parts = kinds
     .map((kind) => column.parts.find((one) => one.label === kind.label))
     .filter((one): one is Share => one !== undefined && one.value / column.total >= 0.01)
-    .map((one) => `${one.label} ${format(one.value)} (${percent(one.value / column.total)})`);
-  return `Step ${column.label}: ${format(column.total)}${column.isOpen ? " so far" : ""} = ${parts.join(" + ")}`;
+    .map((one) => `${one.label} ${duration(one.value)} (${percent(one.value / column.total)})`);
+  return `Step ${column.label}: ${duration(column.total)}${column.isOpen ? " so far" : ""} = ${parts.join(" + ")}`;
 }
 
-function ColumnTable({ label, columns, kinds, format }: Drawn) {
+function ColumnTable({ label, columns, kinds }: Drawn) {
   return (
     <div class="table-scroll" tabIndex={0} role="region" aria-label={label}>
       <table class="table" aria-label={label}>
@@ -175,10 +169,10 @@ function ColumnTable({ label, columns, kinds, format }: Drawn) {
               <th scope="row">
                 <a href={one.href}>{one.label}</a>
               </th>
-              <td class="right nowrap">{format(one.total)}</td>
+              <td class="right nowrap">{duration(one.total)}</td>
               {kinds.map((kind) => (
                 <td class="right nowrap" key={kind.label}>
-                  {format(one.parts.find((part) => part.label === kind.label)?.value ?? 0)}
+                  {duration(one.parts.find((part) => part.label === kind.label)?.value ?? 0)}
                 </td>
               ))}
             </tr>

@@ -1,6 +1,6 @@
 /** Who waits for whom, in the running step and the one before: the trainer, or the slots. */
 import type { StepWaits } from "../../model/answers";
-import { duration, grouped, percent, slotSeconds } from "../../model/format";
+import { duration, grouped, percent } from "../../model/format";
 import { link } from "../../state/route";
 import { Age, type AsOf } from "../../views/age";
 import { Badge } from "../../views/bits";
@@ -48,12 +48,7 @@ function StepPart({ waits, at }: { waits: StepWaits; at: AsOf }) {
       <p>
         Rollout slots idle <b>{percent(waits.idle_share)}</b>
       </p>
-      <SplitBar
-        label="Slot time"
-        total={waits.slot_ns}
-        shares={slotShares(waits, waits.step)}
-        format={slotSeconds}
-      />
+      <SplitBar label="Slot time" total={waits.slot_ns} shares={slotShares(waits, waits.step)} />
       <Facts waits={waits} />
     </section>
   );

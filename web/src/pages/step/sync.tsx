@@ -1,6 +1,6 @@
 /** How long weight sync took, where, and what it held up. */
 import type { StepAnswer, SyncLane, SyncSplit } from "../../model/answers";
-import { slotSeconds, visible } from "../../model/format";
+import { duration, visible } from "../../model/format";
 import type { Asked } from "../../state/answer";
 import { durationCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
@@ -20,8 +20,8 @@ export function SyncPanel({ asked }: { asked: Asked<StepAnswer> }) {
         <>
           <SplitBar label="Weight sync" total={sync.total_ns} shares={partsOf(sync)} />
           <p>
-            {slotSeconds(sync.blocked_ns)} stood idle for it; sessions in flight meanwhile held{" "}
-            {slotSeconds(sync.in_flight_ns)}.
+            {duration(sync.blocked_ns)} of slot time stood idle for it; sessions in flight meanwhile
+            held {duration(sync.in_flight_ns)}.
             {sync.slowest !== null && ` Slowest: ${visible(sync.slowest)}.`}
           </p>
           {sync.lanes.length > 1 && (

@@ -1,12 +1,12 @@
 /** What waiting for the last sessions cost, and which of them it were. */
 import { useMemo, useState } from "preact/hooks";
 import type { SessionRow, Staircase, StepAnswer } from "../../model/answers";
-import { duration, grouped, number, percent, plural, slotSeconds } from "../../model/format";
+import { duration, grouped, number, percent, plural } from "../../model/format";
 import { tickLabel } from "../../model/logscale";
 import { type Asked, useAnswer } from "../../state/answer";
 import { Outcome, Text } from "../../views/bits";
 import { Chart } from "../../views/chart";
-import { cell, durationCell, slotCell, textCell } from "../../views/cells";
+import { cell, durationCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { SessionLink } from "../../views/sessionlink";
 import { StaircaseView } from "../../views/staircase";
@@ -53,8 +53,8 @@ function TailText({ stairs, answer }: { stairs: Staircase; answer: StepAnswer | 
   return (
     <p>
       {duration(stairs.tail_wall_ns)} passed after 95 % of {plural(stairs.of, "session")} had ended;
-      the tail cost {slotSeconds(stairs.bubble_ns)}
-      {answer && ` (${percent(answer.parts.tail.share)} of all slot time)`}.{" "}
+      the tail cost {duration(stairs.bubble_ns)} of slot time
+      {answer && ` (${percent(answer.parts.tail.share)})`}.{" "}
       {stairs.is_broad &&
         "A broad tail: so many sessions hold it that no few of them are to blame."}{" "}
       {shown < stairs.of && `The ${grouped(shown)} that ended last are drawn.`}{" "}
@@ -115,7 +115,7 @@ function StairTable({ stairs }: { stairs: Staircase }) {
     ),
     durationCell("Start", (row) => row.start_ns - stairs.start_ns),
     durationCell("End", (row) => row.end_ns - stairs.start_ns),
-    slotCell("Charge", (row) => row.charge_ns),
+    durationCell("Charge", (row) => row.charge_ns),
     textCell("Pool", (row) => row.pool),
     textCell(
       "Outcome",
@@ -149,8 +149,7 @@ function Holders({ answer }: { answer: StepAnswer }) {
     cell(
       "Charged",
       charge,
-      (row) =>
-        `${slotSeconds(charge(row))} (${percent(charge(row) / (parts.tail.bubble_ns || 1))})`,
+      (row) => `${duration(charge(row))} (${percent(charge(row) / (parts.tail.bubble_ns || 1))})`,
       "Each idle instant is shared by the sessions that were still open",
     ),
     ranColumn,

@@ -1,6 +1,6 @@
 /** Who waited: the trainer for its batch, or slots for something to do. */
 import type { IdleSplit, PoolIdle, StepAnswer } from "../../model/answers";
-import { duration, slotSeconds, visible } from "../../model/format";
+import { duration, visible } from "../../model/format";
 import { term } from "../../model/term";
 import type { Asked } from "../../state/answer";
 import { link } from "../../state/route";
@@ -29,15 +29,10 @@ export function WaitsPanel({ asked, step }: { asked: Asked<StepAnswer>; step: nu
             </div>
             <div>
               <h3>
-                Slots <span class="dim">{slotSeconds(idle.total_ns)}</span>{" "}
+                Slots <span class="dim">{duration(idle.total_ns)} of slot time</span>{" "}
                 {idle.assumed && <Assumed />}
               </h3>
-              <SplitBar
-                label="Slot time"
-                total={idle.total_ns}
-                format={slotSeconds}
-                shares={slotShares(idle, step)}
-              />
+              <SplitBar label="Slot time" total={idle.total_ns} shares={slotShares(idle, step)} />
             </div>
           </div>
           {idle.pools.length > 1 && (

@@ -1,11 +1,11 @@
 /** What was thrown away, and whether what was kept is a fair sample of the rest. */
 import type { Decile, StepAnswer, WasteRow, WasteSelection } from "../../model/answers";
-import { count, duration, grouped, number, percent, plural, slotSeconds } from "../../model/format";
+import { count, duration, grouped, number, percent, plural } from "../../model/format";
 import { term } from "../../model/term";
 import type { Asked } from "../../state/answer";
 import { link } from "../../state/route";
 import { Badge, Outcome, Text } from "../../views/bits";
-import { countCell, numberCell, shareCell, slotCell, textCell } from "../../views/cells";
+import { countCell, durationCell, numberCell, shareCell, textCell } from "../../views/cells";
 import { Panel } from "../../views/panel";
 import { type Column, Table } from "../../views/table";
 
@@ -27,7 +27,7 @@ export function WastePanel({ asked, step }: { asked: Asked<StepAnswer>; step: nu
         <>
           <p>
             {plural(waste.count, "session")} of {waste.all_count}, {count(waste.tokens)} tokens,{" "}
-            {slotSeconds(waste.slot_ns)} ({percent(waste.share)})
+            {duration(waste.slot_ns)} of slot time ({percent(waste.share)})
             {waste.pending > 0 && `; ${waste.pending} more may still be consumed`}.
           </p>
           <Table
@@ -66,7 +66,7 @@ function wasteColumns(step: number): Column<WasteRow>[] {
     ),
     numberCell("n", (row) => row.count),
     countCell("Tokens", (row) => row.tokens),
-    slotCell("Slot time", (row) => row.slot_ns),
+    durationCell("Slot time", (row) => row.slot_ns),
     shareCell("Share", (row) => row.share),
   ];
 }

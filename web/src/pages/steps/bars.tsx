@@ -1,6 +1,5 @@
 /** One bar for each step: its wall time by the critical path, or its slot time. */
 import type { Overview, StepSeries, StepSummary } from "../../model/answers";
-import { duration, slotSeconds } from "../../model/format";
 import { link } from "../../state/route";
 import type { Column } from "../../views/columns";
 import { nameShare } from "../../views/nameshare";
@@ -24,10 +23,6 @@ export function barsOf(
     isOpen: one.is_open,
     parts: measure === "path" ? pathParts(one, overview) : slotParts(one, series, overview),
   }));
-}
-
-export function formatOf(measure: Measure): (value: number) => string {
-  return measure === "path" ? duration : slotSeconds;
 }
 
 function pathParts(one: StepSummary, overview: Overview): Share[] {

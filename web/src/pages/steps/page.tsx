@@ -7,7 +7,7 @@ import { Columns } from "../../views/columns";
 import { Lazy } from "../../views/lazy";
 import { Panel } from "../../views/panel";
 import type { PageProps } from "../index";
-import { barsOf, formatOf, type Measure } from "./bars";
+import { barsOf, type Measure } from "./bars";
 import { ChangesPanel } from "./changes";
 import { ErrorsPanel } from "./errors";
 import { ListPanel } from "./list";
@@ -59,7 +59,7 @@ export function StepsPage({ overview }: PageProps) {
         hint={
           measure === "path"
             ? "wall time of each step by what its end waited for"
-            : "slots times wall: busy by phase, idle by cause"
+            : "slot time, which is slots times wall: busy by phase, idle by cause"
         }
         asked={steps}
         empty={(data) => (data.steps.length ? null : <NoSteps overview={overview} />)}
@@ -83,7 +83,6 @@ export function StepsPage({ overview }: PageProps) {
               series.data,
               overview,
             )}
-            format={formatOf(measure)}
             isOrdered={measure === "slots"}
           />
         )}
