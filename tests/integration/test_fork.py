@@ -388,3 +388,53 @@ def test_a_forked_child_that_records_nothing_leaves_no_log(lab: Lab) -> None:
     """)
 
     assert len(list(lab.run.glob("log/*.rsl"))) == 1
+
+
+def test_a_program_that_changes_its_directory_goes_on_in_the_same_run(lab: Lab) -> None:
+    lab.finish(
+        """
+        import os, shutil, subprocess, sys, tempfile
+        import rollscope as rs
+
+        rs.init()
+        elsewhere = tempfile.mkdtemp()
+        os.chdir(elsewhere)
+        with rs.span("parent"):
+            child = "import rollscope as rs; rs.init(); rs.span('subprocess').__enter__()"
+            subprocess.run([sys.executable, "-c", child], env=rs.child_env(), check=True)
+            os.rmdir(elsewhere)
+            assert rs.child_env()["ROLLSCOPE_RUN"] == "run"
+            assert rs.carry(int)("7") == 7
+            child = os.fork()
+            if not child:
+                with rs.span("forked"):
+                    sys.exit()
+            assert os.waitpid(child, 0)[1] == 0
+        """,
+        env={"ROLLSCOPE_DIR": "runs"},
+    )
+    assert lab.statuses() == {"parent": "ok", "forked": "ok", "subprocess": "lost"}
+
+
+def test_a_program_whose_directory_is_gone_records_once_it_has_another(lab: Lab) -> None:
+    program = lab.start(
+        """
+        import os, sys, tempfile
+        import rollscope as rs
+
+        there, gone = os.getcwd(), tempfile.mkdtemp()
+        os.chdir(gone)
+        os.rmdir(gone)
+        rs.init()
+        with rs.span("nowhere"):
+            rs.child_env()
+            rs.carry(int)
+        os.chdir(there)
+        assert rs.flush()
+        """,
+        env={"ROLLSCOPE_DIR": "runs"},
+    )
+    _, err = program.communicate(timeout=PATIENCE_S)
+    assert program.returncode == 0, err
+    assert err.count("\n") <= 1, err
+    assert lab.statuses() == {"nowhere": "ok"}

@@ -98,7 +98,7 @@ class Recorder:
             self._watchdog.watch,
         )
         has_files = settings.sink == "file"
-        place = os.path.join(os.path.abspath(settings.dir), run)  # it may change directory
+        place = os.path.join(settings.dir, run)
         self._asked = StackRequests(ask_path(place, self.process) if has_files else None)
         self._pipe = WakePipe()
         self._flushes: list[threading.Event] = []

@@ -59,7 +59,7 @@ class Tracer:
         ids: IdSource | None = None,
         **settings: Any,
     ) -> None:
-        self._setup(resolve(settings, os.environ), clock, ids)
+        self._setup(_anchored(resolve(settings, os.environ)), clock, ids)
         if self.settings.enabled:
             for variable, hint in unknown_variables(os.environ).items():
                 tell_once(f"variable:{variable}", "Rollscope ignores %s; %s", variable, hint)
@@ -382,7 +382,7 @@ class Tracer:
         """Give the settings that make another process record into the same run."""
         portable = {
             "run": self.run,
-            "dir": os.path.abspath(self.settings.dir),
+            "dir": _absolute(self.settings.dir),
             "payloads": self.settings.payloads,
         }
         if self.settings.redact is not None and self.settings.payloads:
@@ -393,6 +393,22 @@ class Tracer:
         if isinstance(self.settings.sink, str):
             portable["sink"] = self.settings.sink
         return portable | self.settings.of_network_sink()
+
+
+def _anchored(settings: Settings) -> Settings:
+    """Give settings whose paths stay the same wherever the program goes."""
+    paths = {"dir": settings.dir, "spool_dir": settings.spool_dir, "ca_file": settings.ca_file}
+    if settings.sink == "ray":  # where all workers of a job mean the same by a relative one
+        del paths["dir"]
+    given = {name: _absolute(path) for name, path in paths.items() if path is not None}
+    return Settings(**{**settings.values, **given})
+
+
+def _absolute(path: str) -> str:
+    try:
+        return os.path.abspath(path)
+    except OSError:  # the program's own directory is gone; it may yet go to another
+        return path
 
 
 def _ref_of(target: Any) -> SpanRef | None:  # noqa: ANN401  (whatever was handed over)

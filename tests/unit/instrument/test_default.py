@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import os
 import threading
 import tracemalloc
 from typing import TYPE_CHECKING, Any
@@ -179,7 +180,8 @@ def test_recording_starts_with_init_and_ends_with_shutdown() -> None:
     assert rs.shutdown()
     assert not rs.enabled()
     (opening,) = sink.openings
-    assert (opening.run, opening.directory, opening.tags) == ("r", "runs", {"a": "b"})
+    assert (opening.run, opening.tags) == ("r", {"a": "b"})
+    assert opening.directory == os.path.abspath("runs")
     assert (opening.header.role, opening.header.rank) == ("reward", 3)
     assert sink.closed
 
