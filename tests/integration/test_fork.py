@@ -438,3 +438,37 @@ def test_a_program_whose_directory_is_gone_records_once_it_has_another(lab: Lab)
     assert program.returncode == 0, err
     assert err.count("\n") <= 1, err
     assert lab.statuses() == {"nowhere": "ok"}
+
+
+def test_a_child_forked_while_a_thread_shuts_down_can_record_anew(lab: Lab) -> None:
+    lab.finish("""
+        import logging, os, sys, threading, time
+        import rollscope as rs
+
+        class Hangs:
+            def open(self, opening):
+                pass
+            def write(self, frame):
+                writing.set()
+                time.sleep(60)
+            def close(self):
+                pass
+
+        logging.disable()
+        writing = threading.Event()
+        rs.init(sink=Hangs(), drain_s=0.02)
+        assert writing.wait(30)
+        stopping = threading.Thread(target=rs.shutdown, args=(2.0,))
+        stopping.start()
+        while rs.enabled():
+            time.sleep(0.001)
+        child = os.fork()
+        if not child:
+            rs.init(sink="file")
+            with rs.span("in child"):
+                pass
+            os._exit(0 if rs.shutdown() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        stopping.join()
+    """)
+    assert lab.statuses() == {"in child": "ok"}

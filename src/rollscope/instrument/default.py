@@ -30,6 +30,15 @@ _tracer = Tracer.disabled()
 _lock = threading.RLock()
 
 
+def _renew_lock() -> None:
+    """Begin anew in a forked child, where the thread that held the lock may not exist."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 def init(
     *,
     run: str | None = None,

@@ -122,7 +122,9 @@ class Tracer:
 
     def restart_after_fork(self) -> None:
         """Record on our own in a forked child; called by the fork hook."""
-        inherited, self._recorder, self._ending = self._recorder, None, None
+        is_recording = self._recorder is not None
+        inherited = self._recorder or self._ending
+        self._recorder = self._ending = None
         if self._viewer is not None:
             self._viewer.let_go()  # the viewer is to end with the parent
             self._viewer = None
@@ -130,7 +132,8 @@ class Tracer:
             return
         give_wakeup_back(inherited)
         inherited.abandon()
-        self._record(inherited)
+        if is_recording:
+            self._record(inherited)
 
     def __enter__(self) -> Self:
         """Use the tracer for a block; leaving it shuts the tracer down."""
