@@ -129,6 +129,11 @@ class Buffers:
         waiting = recorded or self.open or self.started
         return not waiting
 
+    def count_waiting(self) -> int:
+        """Say how many records and calls of metrics wait."""
+        flat = len(self.rows) // ROW + len(self.hosted) // HOSTED + len(self.samples) // CALL
+        return flat + len(self.facts) + len(self.payloads)
+
     def count_living(self) -> tuple[int, int]:
         """Say how many spans are open, and how many have ended and are not recorded yet."""
         return len(self.open), len(self.ending)

@@ -104,6 +104,7 @@ class Recorder:
         self._flushes: list[threading.Event] = []
         self._end: str | None = None
         self._has_ended = False
+        self._is_left = False
         self._is_busy = False
         self._is_calm = False
         self._tick_s = min(_TICK_S, settings.drain_s / 2)
@@ -148,17 +149,21 @@ class Recorder:
         self._end = why
         self._pipe.wake()
         wait_until(lambda: self._has_ended, timeout_s)
+        is_drained = self._has_ended
         self.outbox.close(max(deadline - time.monotonic(), 0.0))
-        if self.outbox.unsent():
-            tell_once(
-                SINK_TROUBLE,
-                "Rollscope could not write the last %d records of run %r in %g s",
-                self.outbox.unsent(),
-                self.run,
-                timeout_s,
-            )
-            return False
-        return True
+        left = self.outbox.unsent()
+        if is_drained and not left:
+            return True
+        if not is_drained:
+            left += self.buffers.count_waiting()
+        tell_once(
+            SINK_TROUBLE,
+            "Rollscope could not write the last %d records of run %r in %g s",
+            left,
+            self.run,
+            timeout_s,
+        )
+        return False
 
     def abandon(self) -> None:
         """Let go of a recorder that came over from the parent of a fork; write nothing."""
@@ -168,6 +173,7 @@ class Recorder:
 
     def close_pipe(self) -> None:
         """Let go of the descriptors of a stopped recorder, unless they are still needed."""
+        self._is_left = True
         if self.on_signal is None and self._has_ended:
             self._pipe.close()
 
@@ -176,6 +182,8 @@ class Recorder:
             self._write_until_end()
         finally:
             self._has_ended = True
+            if self._is_left:  # by who could not wait any longer
+                self.close_pipe()
 
     def _write_until_end(self) -> None:
         due_ns = calm_until_ns = 0

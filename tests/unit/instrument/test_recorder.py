@@ -160,3 +160,24 @@ def test_drops_of_a_slow_sink_reach_the_run(gated: GatedSink) -> None:
     names = [span.name for span in folded.spans.values()]
     assert names.count("s") + lost == 5000
     assert "session" in names
+
+
+def test_stopping_before_the_writer_is_done_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    reached, gate = threading.Event(), threading.Event()
+
+    def redact(name: str, value: object) -> object:
+        reached.set()
+        gate.wait(30)
+        return value
+
+    tracer = rs.Tracer(run="r", sink=MemorySink(), payloads=True, redact=redact, drain_s=0.02)
+    with tracer.span("outer"):
+        tracer.payload("text", "x")
+    assert reached.wait(30)
+    for _ in range(3):
+        with tracer.span("late"):
+            tracer.count("calls")
+    assert not tracer.shutdown(timeout_s=0.05)
+    gate.set()
+    (sentence,) = [record.getMessage() for record in caplog.records]
+    assert sentence == "Rollscope could not write the last 6 records of run 'r' in 0.05 s"
