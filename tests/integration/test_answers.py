@@ -217,7 +217,12 @@ def expected_stuck(oracle: Oracle) -> Stuck:
     errors = oracle.last_errors()
     for row in rows:
         row.last_error = errors.get(row.session_id or 0)
-    others = [row for row in spans if row.kind not in (Kind.TASK, Kind.STEP)]
+    others = [
+        row
+        for row in spans
+        if row.kind not in (Kind.TASK, Kind.STEP)
+        and (row.kind is not Kind.STATE or row.name not in ("idle", "queue_empty"))
+    ]
     outside = judge_spans(others, references, **known)  # type: ignore[arg-type]
     return Stuck(
         now_ns=oracle.now_ns,

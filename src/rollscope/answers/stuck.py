@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from rollscope.analysis.roles import EMPTY_QUEUE_STATES, role_of
 from rollscope.analysis.rows import ProcessRow, SessionRow, SpanRow
 from rollscope.analysis.stuck import References, Stack, StuckRow, judge_sessions, judge_spans
 from rollscope.answers.moves import Moves
@@ -63,7 +64,7 @@ def _judge(source: Source) -> Stuck:
     for row in rows:
         row.last_error = None if row.session_id is None else errors.get(row.session_id)
     outside = judge_spans(
-        [span for span in spans if span.session_id is None and span.kind not in _UNJUDGED],
+        [span for span in spans if span.session_id is None and _is_judged(span)],
         references,
         now_ns=source.now_ns,
         processes=processes,
@@ -116,6 +117,13 @@ def _open(
     )
 
 
+def _is_judged(span: SpanRow) -> bool:
+    """Say whether a span outside of sessions can hang; whoever says to be idle only has no work."""
+    if span.kind == "state":
+        return role_of(span.name) != "waiting" and span.name not in EMPTY_QUEUE_STATES
+    return span.kind not in _UNJUDGED
+
+
 def _references(source: Source, spans: list[SpanRow], moves: Moves) -> References:
     """Measure finished spans of the names that are judged."""
     enclosing = {(span.session_id, span.parent_id) for span in spans}
@@ -123,7 +131,7 @@ def _references(source: Source, spans: list[SpanRow], moves: Moves) -> Reference
         span.name
         for span in spans
         if (span.session_id, span.span_id) not in enclosing
-        and (span.session_id is not None or span.kind not in _UNJUDGED)
+        and (span.session_id is not None or _is_judged(span))
     }
     return source.lengths(names, _since(source, moves)) if names else {}
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import json
 import time
 from typing import TYPE_CHECKING
@@ -10,9 +11,11 @@ from rollscope.analysis.stuck import StuckRow
 from rollscope.answers.stuck import Stuck, stuck
 from rollscope.cli.main import main
 from rollscope.cli.stuck import ALARM
+from rollscope.model.kinds import Kind, Status
 from rollscope.screens.stuck import Lost, look_at_lost, stuck_screen
 from rollscope.screens.tables import Screen
 from rollscope.store.embedded import RunStore
+from tests.builders import EPOCH, make_row, span_batch, write_log
 from tests.unit.cli.cases import (
     HOSTILE,
     SHAPE,
@@ -127,6 +130,19 @@ def test_a_row_says_what_is_needed_to_act_on_it() -> None:
         "0000000000000007",
     ):
         assert word in line
+
+
+@pytest.mark.parametrize(("name", "alarms"), [("idle", 0), ("queue_empty", 0), ("generate", 1)])
+def test_an_engine_without_work_does_not_hang(tmp_path: Path, name: str, alarms: int) -> None:
+    state = functools.partial(make_row, name=name, kind=Kind.STATE)
+    rows = [
+        state(number, start_ns=number * SECOND, end_ns=(number + 1) * SECOND)
+        for number in range(1, 31)
+    ]
+    rows.append(state(40, status=Status.OPEN, start_ns=40 * SECOND))
+    write_log(tmp_path / "run" / "log" / "a.rsl", [span_batch(0, *rows)])
+    with RunStore(tmp_path / "run", now_ns=EPOCH + 55 * SECOND) as store:
+        assert stuck(store).alarms == alarms
 
 
 def test_bands_can_be_left_out() -> None:
