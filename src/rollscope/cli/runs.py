@@ -229,4 +229,11 @@ def _number(count: int | None) -> str:
 
 
 def _show_none(directory: Path) -> None:
+    from rollscope.model.rundir import LOG_DIR
+
+    if (directory / LOG_DIR).is_dir():
+        print(
+            f"{directory} is a run itself; `rollscope runs {directory.resolve().parent}` lists it."
+        )
+        return
     print(f"There are no runs in {directory}; `rollscope demo` records a small one.")

@@ -50,6 +50,12 @@ def test_the_state_tells_the_living_from_the_ended_and_the_dead(
     assert states == expected
 
 
+def test_a_run_is_not_taken_for_an_empty_directory(tmp_path: Path, capsys: Out) -> None:
+    generate_run(tmp_path / "calm", CALM)
+    assert main(["runs", str(tmp_path / "calm")]) == 0
+    assert f"is a run itself; `rollscope runs {tmp_path}` lists it." in capsys.readouterr().out
+
+
 def test_big_logs_that_nobody_read_are_only_looked_at(
     tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
