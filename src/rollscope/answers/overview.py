@@ -251,6 +251,7 @@ def _badges(found: Completeness, counts: _Counts, moment: Moment) -> Iterator[Ba
     if found.clock_error_ns >= _POSITION_OFF_NS:
         yield Badge("clock", f"Positions between hosts are ±{say_ns(found.clock_error_ns)}.")
     if counts.lost:
-        yield Badge("lost", f"{say_count(counts.lost, 'session')} ended with their process.")
+        whose = "its" if counts.lost == 1 else "their"
+        yield Badge("lost", f"{say_count(counts.lost, 'session')} ended with {whose} process.")
     for problem in found.problems[:_MOST_PROBLEMS]:
         yield Badge("files", problem)

@@ -65,7 +65,8 @@ def steps_screen(answer: Steps, screen: Screen, hints: Hints | None = None) -> s
     for change in answer.changes.largest:
         sheet.say(say_change(change))
     if answer.unassigned:
-        sheet.say(f"{say_count(answer.unassigned, 'session')} belong to no step.")
+        belong = "belongs" if answer.unassigned == 1 else "belong"
+        sheet.say(f"{say_count(answer.unassigned, 'session')} {belong} to no step.")
     slowest = _slowest(answer)
     sheet.command(
         f"Why step {slowest.step} took longest, {say_ns(slowest.wall_ns)}, and what to try:",
@@ -77,13 +78,14 @@ def steps_screen(answer: Steps, screen: Screen, hints: Hints | None = None) -> s
 def _show_legend(sheet: Sheet, answer: Steps) -> None:
     summaries = [line.summary for line in answer.steps]
     parts = [
-        "vs median: of the ten before",
         "tail: after 95 % of sessions had ended",
         "wait: the trainer's",
         "waste: of slot time",
     ]
     if any(one.unconsumed for one in summaries):
-        parts.insert(1, "sessions: in brackets, those that no step has consumed")
+        parts.insert(0, "sessions: in brackets, those that no step has consumed")
+    if any(line.change is not None for line in answer.steps):
+        parts.insert(0, "vs median: of the ten before")
     if any(one.lag_p50 is not None for one in summaries):
         parts.append("lag: versions, p50/max")
     sheet.say(f"{'; '.join(parts)}.")

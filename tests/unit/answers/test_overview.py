@@ -10,8 +10,11 @@ from rollscope.answers.overview import overview
 from rollscope.collect.authored import AuthoredLog
 from rollscope.collect.receiving import receiver_header
 from rollscope.instrument.tracer import Tracer
+from rollscope.model.kinds import Kind, Status
+from rollscope.model.scope import Scope
 from rollscope.store.embedded import RunStore
 from rollscope.testing import FakeClock, RunShape, generate_run
+from tests.builders import dead_header, make_row, span_batch, write_log
 
 
 def test_a_run_that_lives_is_at_home_in_now(running: RunStore) -> None:
@@ -122,3 +125,13 @@ def test_a_server_that_still_writes_does_not_keep_a_run_going(tmp_path: Path) ->
     with RunStore(tmp_path / "run", threads=1, now_ns=ended_ns + 1_000_000_000) as store:
         found = overview(store)
     assert (found.is_alive, found.last_ns) == (False, ended_ns)
+
+
+def test_a_single_lost_session_ended_with_its_process(tmp_path: Path) -> None:
+    scope = Scope(b"\x01" * 16, session_id=1)
+    row = make_row(1, "session", kind=Kind.SESSION, scope=scope, status=Status.OPEN)
+    batch = span_batch(0, row, header=dead_header())
+    write_log(tmp_path / "run" / "log" / "a.rsl", [batch])
+    with RunStore(tmp_path / "run") as store:
+        badges = overview(store).completeness.badges
+    assert "1 session ended with its process." in [badge.sentence for badge in badges]

@@ -251,3 +251,10 @@ def test_what_is_taller_than_the_terminal_goes_to_a_pager(
     monkeypatch.setenv("PAGER", "cat")
     assert read(capsys, "steps", str(run), "--step", "2").startswith("Step 2 took ")
     assert not paged.exists()
+
+
+def test_only_columns_that_are_shown_are_explained(tmp_path: Path, capsys: Out) -> None:
+    make_run(tmp_path / "one", RunShape(steps=1, tasks_per_step=3))
+    text = read(capsys, "steps", str(tmp_path / "one"))
+    assert "tail: after 95 %" in text
+    assert "vs median" not in text
