@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SpanTypes", "bind_span_types"]
 
-_OK = STATUS_CODES[Status.OK]
+_OK, _ERROR = STATUS_CODES[Status.OK], STATUS_CODES[Status.ERROR]
 _STEP, _TASK, _SESSION = (KIND_CODES[kind] for kind in (Kind.STEP, Kind.TASK, Kind.SESSION))
 _PHASE, _STATE = KIND_CODES[Kind.PHASE], KIND_CODES[Kind.STATE]
 _OUTCOMES = {str(outcome): outcome for outcome in Outcome}
@@ -101,7 +101,10 @@ def bind_span_types(
             span.parent = LEFT
 
     def close(span: Span, end: int, error: BaseException | None, fields: dict[str, Any]) -> None:
-        """Record the end of a span off the fastest path: fields, errors, odd order."""
+        """Record the end of a span off the fastest path: fields, errors, odd order.
+
+        Recording comes last, so that a span is not recorded yet if the stack has no room for this.
+        """
         status = _OK
         if error is not None:
             ending = classify(error)
@@ -110,6 +113,8 @@ def bind_span_types(
                 fields.setdefault("reason", ending.reason)
             if isinstance(span, Session) and ending.outcome is not None:
                 fields.setdefault("outcome", ending.outcome)
+        leave(span)
+        span.parent = LEFT
         extend(
             (
                 span.what,
@@ -124,8 +129,6 @@ def bind_span_types(
                 fields or None,
             )
         )
-        leave(span)
-        span.parent = LEFT
 
     def is_busy(span: Span) -> bool:
         """Say whether a span that was entered before is still open; make it fit for use if not."""
@@ -192,7 +195,26 @@ def bind_span_types(
                 set_current(self.parent)
                 self.parent = LEFT
             else:
-                close(self, end, error, {})
+                try:
+                    close(self, end, error, {})
+                except RecursionError:  # so close to the limit that only built-ins can be called
+                    if self.parent is not LEFT and get_current() is self:
+                        set_current(self.parent)
+                    self.parent = LEFT
+                    extend(
+                        (
+                            self.what,
+                            self.name,
+                            self.scope,
+                            self.id,
+                            self.parent_id,
+                            self.start_ns,
+                            end,
+                            _OK if error is None else _ERROR,
+                            self.attrs,
+                            None,
+                        )
+                    )
 
         def set(self, /, **attrs: Any) -> Self:
             if self.id and self.id not in open_spans:
@@ -219,7 +241,26 @@ def bind_span_types(
             except (KeyError, AttributeError):
                 leave_unrecorded(self)
                 return
-            close(self, end, error, self.fields)
+            try:
+                close(self, end, error, self.fields)
+            except RecursionError:  # so close to the limit that only built-ins can be called
+                if self.parent is not LEFT and get_current() is self:
+                    set_current(self.parent)
+                self.parent = LEFT
+                extend(
+                    (
+                        self.what,
+                        self.name,
+                        self.scope,
+                        self.id,
+                        self.parent_id,
+                        self.start_ns,
+                        end,
+                        _OK if error is None else _ERROR,
+                        self.attrs,
+                        self.fields or None,
+                    )
+                )
 
     class Scoped(Fielded):
         """A step, task or session: opens a scope that everything inside shares."""

@@ -15,7 +15,7 @@ from tests.builders import SECOND
 from tests.hostile import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rollscope.model.records import SpanRecord
 
@@ -454,6 +454,33 @@ def test_an_error_passes_through_and_is_recorded_on_every_kind(
         assert (recorded.status, recorded.reason) == (status, reason)
         assert recorded.outcome == (outcome if recorded.kind is Kind.SESSION else None)
     assert not rs.current()
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: rs.span("deep"), lambda: rs.state("deep", lane="l"), rs.session, rs.step]
+)
+@pytest.mark.parametrize("frames", range(4))
+def test_a_program_that_recurses_too_deep_leaves_no_span_open_or_current(
+    run: Capture, make: Callable[..., rs.Span], frames: int
+) -> None:
+    entered = 0
+
+    def deeper(between: int) -> None:
+        nonlocal entered
+        if between:
+            deeper(between - 1)
+            return
+        with make(1) if make is rs.step else make():
+            entered += 1
+            deeper(frames)
+
+    with rs.span("outer") as outer:
+        with pytest.raises(RecursionError):
+            deeper(0)
+        assert rs.current() is outer
+    assert len(run.spans()) == entered + 1 > 10
+    assert {span.status for span in run.spans()} == {Status.OK, Status.ERROR}
+    assert not rs.stacks()
 
 
 def test_a_verdict_given_before_an_error_stays(run: Capture) -> None:
