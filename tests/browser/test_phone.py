@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 
+from rollscope.testing.generate import generate_run
+from rollscope.testing.shape import RunShape
 from tests.browser.conftest import PHONE
 from tests.browser.sweep import overflow, unfold
 
@@ -16,12 +19,27 @@ if TYPE_CHECKING:
     from tests.browser.conftest import OpenPage, Serve
 
 PAGES = ("now", "steps", "step/{step}", "timeline", "sessions", "compare?sa=4&sb=5", "health")
+LONG = "qwen3-32b-agentic-swe-grpo-long-context-seed-7"
+
+_SHOW_TABLES = """() => [...document.querySelectorAll("button")]
+    .filter((one) => one.textContent.startsWith("Table")).forEach((one) => one.click())"""
+
+_SMALL_LINKS = """() => [...document.querySelectorAll("table a")].map((one) =>
+    [one.closest("table").ariaLabel, one.textContent, one.getBoundingClientRect()])
+    .filter(([, , {width, height}]) => Math.min(width, height) < 24)
+    .map(([table, text]) => `${table}: ${text}`)"""
+
+_EMPTY_CELLS = """() => [...document.querySelectorAll(".table-box tbody td")].filter((one) =>
+    !one.textContent.trim() && !one.querySelector("[role=img]")
+    && !getComputedStyle(one, "::after").content.includes("\\u2013"))
+    .map((one) => `${one.closest("table").ariaLabel}: ${one.dataset.title}`)"""
 
 
 @pytest.fixture(scope="module")
 def site(server: Serve, hanging_run: Path, crashed_run: Path) -> str:
-    """Serve a run in which rollouts hang, and one that is over."""
+    """Serve a run in which rollouts hang, one that is over, and one with a long name."""
     assert hanging_run.parent == crashed_run.parent
+    generate_run(hanging_run.with_name(LONG), RunShape(steps=1, tasks_per_step=2))
     return server(hanging_run.parent)
 
 
@@ -50,15 +68,33 @@ def test_menus_and_tables_can_be_used_with_a_finger(site: str, open_page: OpenPa
     assert len(left) == 1  # a card: one cell below the other
 
 
-def test_the_buttons_of_a_crashed_runs_head_share_its_first_line(
-    site: str, open_page: OpenPage
+@pytest.mark.parametrize("place", ["crashed/health", f"{LONG}/health", f"{LONG}/step/0"])
+def test_the_buttons_of_the_head_share_its_first_line(
+    place: str, site: str, open_page: OpenPage
 ) -> None:
-    page = open_page(f"{site}#/crashed/health", viewport=PHONE, has_touch=True, is_mobile=True)
+    page = open_page(f"{site}#/{place}", viewport=PHONE, has_touch=True, is_mobile=True)
     unfold(page)
     head = page.get_by_role("banner")
-    expect(head.get_by_text("crashed")).to_have_count(2)  # its name, and its state
+    expect(head.locator(".badge.bad")).to_contain_text("crashed")
     top = {round(one.bounding_box()["y"]) for one in head.get_by_role("button").all()}  # type: ignore[index]  # shown
+    crumbs = head.get_by_role("navigation", name="You are here").get_by_role("link").all()
+    boxes = [one.bounding_box() for one in [*crumbs, head.get_by_role("button").first]]
 
     assert head.get_by_role("button").count() == 3
     assert len(top) == 1
     assert top.pop() < 40
+    for box, following in pairwise(boxes):
+        assert box["x"] + box["width"] <= following["x"]  # type: ignore[index]  # shown
+
+
+@pytest.mark.parametrize("name", ["now", "steps", "step/0", "sessions", "health"])
+def test_cells_say_that_they_are_empty_and_links_fit_a_finger(
+    name: str, site: str, open_page: OpenPage
+) -> None:
+    page = open_page(f"{site}#/crashed/{name}", viewport=PHONE, has_touch=True, is_mobile=True)
+    unfold(page)
+    page.evaluate(_SHOW_TABLES)
+    unfold(page)
+
+    assert page.evaluate(_EMPTY_CELLS) == []
+    assert page.evaluate(_SMALL_LINKS) == []

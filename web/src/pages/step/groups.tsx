@@ -1,6 +1,6 @@
 /** Groups of samples: which teach nothing, which are incomplete, which wait for one member. */
 import type { Groups } from "../../model/answers";
-import { percent, plural } from "../../model/format";
+import { grouped, percent, plural } from "../../model/format";
 import { term } from "../../model/term";
 import { useAnswer } from "../../state/answer";
 import { link } from "../../state/route";
@@ -22,9 +22,9 @@ export function GroupsPanel({ scope, follow }: { scope: string; follow: boolean 
       {(data) => (
         <>
           <p>
-            {plural(data.of, "group")} of mostly {data.usual_members}: {data.equal} with equal
-            rewards ({percent(data.equal_share)} of the complete ones), {data.incomplete}{" "}
-            incomplete.
+            {plural(data.of, "group")} of mostly {data.usual_members}: {grouped(data.equal)} with
+            equal rewards ({percent(data.equal_share)} of the complete ones),{" "}
+            {grouped(data.incomplete)} incomplete.
             {data.ratio_p50 !== null &&
               ` In the median group the slowest member takes ${data.ratio_p50.toFixed(1)} times as long as the median one.`}
           </p>
@@ -67,12 +67,13 @@ const COLUMNS: readonly Column<Line>[] = [
   textCell(
     "State",
     (row) => (row.is_equal ? "equal" : row.is_incomplete ? "incomplete" : ""),
-    (row) => (
-      <span>
-        {row.is_equal && <Badge tone="warn">equal rewards</Badge>}{" "}
-        {row.is_incomplete && <Badge>incomplete</Badge>}
-      </span>
-    ),
+    (row) =>
+      (row.is_equal || row.is_incomplete) && (
+        <span>
+          {row.is_equal && <Badge tone="warn">equal rewards</Badge>}{" "}
+          {row.is_incomplete && <Badge>incomplete</Badge>}
+        </span>
+      ),
   ),
 ];
 
