@@ -112,6 +112,10 @@ function SegmentName({ segment }: { segment: Segment }) {
   const text = visible(
     `${within && within !== name ? `${within} › ` : ""}${name}${detail ? ` ${detail}` : ""}`,
   );
-  if (segment.session_id === null) return <span>{text}</span>;
-  return <a href={link("session", segment.session_id)}>{text}</a>;
+  if (segment.session_id === null) return <span title={text}>{text}</span>;
+  return (
+    <a href={link("session", segment.session_id)} title={text}>
+      {text}
+    </a>
+  );
 }
