@@ -86,11 +86,17 @@ function paint(
     if (points.is_flagged[i]) ink.strokeRect(left - 3, top - 3, 6, 6);
   });
   ink.fillStyle = readColour("--text-dim");
+  ink.strokeStyle = readColour("--bg");
+  ink.lineWidth = 4;
   for (const line of lines) {
     const [left, top] = [x(Math.min(...times)), y(line.ran_ns)];
+    const name = `p${line.percent}`;
     ink.fillRect(left, top, x(Math.max(...times)) - left, 1);
-    ink.fillText(`p${line.percent}`, left + 2, top - 6);
+    // A rim, so that it can be read among points.
+    ink.strokeText(name, left + 2, top - 6);
+    ink.fillText(name, left + 2, top - 6);
   }
+  ink.lineWidth = 1;
 }
 
 /** What the colours mean, of the outcomes that there are. */

@@ -97,7 +97,7 @@ def find_queue(case: Case) -> Finding | None:
         stake_ns=min(wait_ns, case.wall_ns),
         sentence=f"Sessions waited {say_ns(wait_ns)} for a slot (median).",
         evidence=Evidence(),
-        try_next="See under *What if* what more slots would buy.",
+        try_next="See under `What if` what more slots would buy.",
     )
 
 

@@ -1,6 +1,6 @@
 /** Phase by phase on both sides: how much longer or shorter, how sure, and of what shape. */
 import type { PhaseComparison, Ranks } from "../../model/answers";
-import { duration, visible } from "../../model/format";
+import { duration, grouped, visible } from "../../model/format";
 import { tickLabel } from "../../model/logscale";
 import { type Asked, useAnswer } from "../../state/answer";
 import { param, setParams } from "../../state/route";
@@ -18,7 +18,12 @@ export function ComparedScopes({ compared }: { compared: Compared }) {
   const asked = useAnswer("compare", params, { follow: false });
   const { first_sessions, second_sessions, sampled } = asked.data ?? {};
   const some = sampled?.length ? `; not all calls are taken of ${sampled.join(", ")}` : "";
-  return <PhasesPanel asked={asked} sizes={`${first_sessions}, B: ${second_sessions}${some}`} />;
+  return (
+    <PhasesPanel
+      asked={asked}
+      sizes={`${grouped(first_sessions ?? 0)}, B: ${grouped(second_sessions ?? 0)}${some}`}
+    />
+  );
 }
 
 /** Selections: A is the rest, or what the chosen ones are held against; B is the chosen ones. */
@@ -26,7 +31,10 @@ export function ComparedSelections({ compared: { filterA, filterB } }: { compare
   const params = { scope: "all", filter: filterA, against: filterB };
   const asked = useAnswer("select", params, { follow: false });
   return (
-    <PhasesPanel asked={asked} sizes={`${asked.data?.rest}, B, these: ${asked.data?.chosen}`} />
+    <PhasesPanel
+      asked={asked}
+      sizes={`${grouped(asked.data?.rest ?? 0)}, B, these: ${grouped(asked.data?.chosen ?? 0)}`}
+    />
   );
 }
 
@@ -91,7 +99,7 @@ const COLUMNS: readonly Column<PhaseComparison>[] = [
   cell(
     "n A → B",
     (row) => row.second.count,
-    (row) => `${row.first.count} → ${row.second.count}`,
+    (row) => `${grouped(row.first.count)} → ${grouped(row.second.count)}`,
   ),
   ...["p50", "p95", "p99"].map(percentile),
   cell(

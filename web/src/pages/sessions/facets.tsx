@@ -1,7 +1,7 @@
 /** What the sessions have in common: values with counts, each a condition one click away. */
 import { useState } from "preact/hooks";
 import type { Facet, Facets } from "../../model/answers";
-import { count, plural } from "../../model/format";
+import { count, grouped, plural } from "../../model/format";
 import { hasTerm, toggleTerm } from "../../model/narrow";
 import type { Asked } from "../../state/answer";
 import { setParams } from "../../state/route";
@@ -15,7 +15,7 @@ export function FacetsPanel({ asked, filter }: { asked: Asked<Facets>; filter: s
     <Panel
       title="Facets"
       className="facets"
-      hint={asked.data && `${count(asked.data.matched)} of ${plural(asked.data.of, "session")}`}
+      hint={asked.data && `${grouped(asked.data.matched)} of ${plural(asked.data.of, "session")}`}
       asked={asked}
     >
       {(data) => (

@@ -1,6 +1,6 @@
 /** What is different about some sessions of the step, against all the others. */
 import type { CompareSelection, PhaseDifference } from "../../model/answers";
-import { number, plural, visible } from "../../model/format";
+import { grouped, number, plural, visible } from "../../model/format";
 import { lengthTerm } from "../../model/term";
 import { useAnswer } from "../../state/answer";
 import { link, param, setParams } from "../../state/route";
@@ -69,7 +69,9 @@ export function Differences(props: {
   return (
     <Panel
       title="What is different about these"
-      hint={asked.data && `${plural(asked.data.chosen, "session")} against ${asked.data.rest}`}
+      hint={
+        asked.data && `${plural(asked.data.chosen, "session")} against ${grouped(asked.data.rest)}`
+      }
       asked={asked}
       actions={<a href={link("sessions", "", { f: own })}>Open them</a>}
     >

@@ -1,7 +1,7 @@
 /** How long sessions and phases took, and a way to ask what is different about some of them. */
 import { useState } from "preact/hooks";
 import type { Durations, Overview, StepAnswer } from "../../model/answers";
-import { duration, plural, visible } from "../../model/format";
+import { duration, grouped, plural, visible } from "../../model/format";
 import { colourVariable } from "../../model/palette";
 import { lengthTerm } from "../../model/term";
 import { type Asked, useAnswer } from "../../state/answer";
@@ -88,9 +88,9 @@ export function Lines({ durations }: { durations: Pick<Durations, "lines" | "poi
           </a>{" "}
         </span>
       ))}
-      n {count}
+      n {grouped(count)}
       {durations.points.of > durations.points.sessions.length &&
-        `; points are ${durations.points.sessions.length} of ${plural(durations.points.of, "session")}`}
+        `; points are ${grouped(durations.points.sessions.length)} of ${plural(durations.points.of, "session")}`}
     </>
   );
 }
@@ -118,7 +118,7 @@ function Histogram({ durations, overview }: { durations: Durations; overview: Ov
         <select value={chosen.name} onChange={(event) => setName(event.currentTarget.value)}>
           {histograms.map((one) => (
             <option key={one.name} value={one.name}>
-              {visible(one.name)} (n {one.count})
+              {visible(one.name)} (n {grouped(one.count)})
             </option>
           ))}
         </select>

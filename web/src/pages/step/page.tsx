@@ -1,7 +1,7 @@
 /** One step: why it took as long as it did. */
 import { useRef } from "preact/hooks";
 import type { StepAnswer } from "../../model/answers";
-import { duration, percent, plural } from "../../model/format";
+import { duration, grouped, percent, plural } from "../../model/format";
 import { formatRange } from "../../model/route";
 import { useAnswer } from "../../state/answer";
 import { useKeys } from "../../state/keys";
@@ -165,7 +165,7 @@ function StepButton(props: { to: number | null | undefined; text: string; hint: 
 
 function outcomes({ summary }: StepAnswer): string {
   return Object.entries(summary.outcomes)
-    .map(([name, count]) => `${count} ${name === "none" ? "without outcome" : name}`)
+    .map(([name, count]) => `${grouped(count)} ${name === "none" ? "without outcome" : name}`)
     .concat(summary.waste_ns > 0 ? [`${percent(summary.waste_share)} wasted`] : [])
     .join(" · ");
 }

@@ -1,6 +1,6 @@
 /** How many versions old samples were when they started, ended and were consumed. */
 import type { LagHistogram, PhaseSplit, Staleness, StepAnswer } from "../../model/answers";
-import { number, percent, plural } from "../../model/format";
+import { grouped, number, percent, plural } from "../../model/format";
 import type { Asked } from "../../state/answer";
 import { link } from "../../state/route";
 import { Panel } from "../../views/panel";
@@ -58,7 +58,7 @@ function summary(staleness: Staleness): string {
   const { in_flight, in_queue, bound, beyond_bound, token_mean } = staleness;
   const parts = [
     `Added in flight: ${number(in_flight.total)} over ${plural(in_flight.count, "session")} ` +
-      `(${ranks(in_flight)}); in the queue: ${number(in_queue.total)} over ${in_queue.count} ` +
+      `(${ranks(in_flight)}); in the queue: ${number(in_queue.total)} over ${grouped(in_queue.count)} ` +
       `(${ranks(in_queue)}).`,
   ];
   if (bound !== null)
@@ -78,7 +78,7 @@ function Lags(props: { title: string; lags: LagHistogram; bound: number | null }
   return (
     <div>
       <h3>
-        {props.title} <span class="dim">n {lags.count}</span>
+        {props.title} <span class="dim">n {grouped(lags.count)}</span>
       </h3>
       <table class="bins" aria-label={`Lag ${props.title.toLowerCase()}`}>
         <tbody>
@@ -88,7 +88,7 @@ function Lags(props: { title: string; lags: LagHistogram; bound: number | null }
               <td class="bin">
                 <i style={{ width: `${(sessions / most) * 100}%` }} />
               </td>
-              <td>{sessions}</td>
+              <td>{grouped(sessions)}</td>
               <td class="dim">{percent(sessions / (lags.count || 1))}</td>
             </tr>
           ))}

@@ -26,8 +26,8 @@ export function WastePanel({ asked, step }: { asked: Asked<StepAnswer>; step: nu
       {({ parts: { waste } }) => (
         <>
           <p>
-            {plural(waste.count, "session")} of {waste.all_count}, {count(waste.tokens)} tokens,{" "}
-            {duration(waste.slot_ns)} of slot time ({percent(waste.share)})
+            {plural(waste.count, "session")} of {grouped(waste.all_count)}, {count(waste.tokens)}{" "}
+            tokens, {duration(waste.slot_ns)} of slot time ({percent(waste.share)})
             {waste.pending > 0 && `; ${waste.pending} more may still be consumed`}.
           </p>
           <Table
@@ -112,7 +112,7 @@ function Deciles({ selection }: { selection: WasteSelection }) {
       <h3>
         By {selection.measure === "duration" ? "duration" : "length in tokens"}{" "}
         <span class="dim">
-          n {selection.consumed} / {selection.discarded}
+          n {grouped(selection.consumed)} / {grouped(selection.discarded)}
         </span>{" "}
         {selection.is_flagged && (
           <Badge tone="warn" title="The two differ by more than chance explains">

@@ -1,6 +1,6 @@
 /** The steps, one a row: how long, how unusual, and why in a few words. */
 import type { StepLine, Steps } from "../../model/answers";
-import { change, count, visible } from "../../model/format";
+import { change, count, grouped, visible } from "../../model/format";
 import type { Asked } from "../../state/answer";
 import { link, navigate, param, setParams } from "../../state/route";
 import { Badge, Sentence } from "../../views/bits";
@@ -81,7 +81,9 @@ const COLUMNS: readonly Column<StepLine>[] = [
     (row) => row.summary.sessions,
     ({ summary }) => (
       <span title={outcomes(summary.outcomes)}>
-        {summary.sessions ? `${summary.outcomes["accepted"] ?? 0} of ${summary.sessions}` : "–"}
+        {summary.sessions
+          ? `${grouped(summary.outcomes["accepted"] ?? 0)} of ${grouped(summary.sessions)}`
+          : "–"}
         <span class="dim">
           {also(wrong(summary.outcomes), "failed")}
           {also(summary.outcomes["open"], "open")}
@@ -123,7 +125,7 @@ function outcomes(counts: Record<string, number>): string {
 }
 
 function also(value = 0, word: string): string {
-  return value > 0 ? `, ${value} ${word}` : "";
+  return value > 0 ? `, ${grouped(value)} ${word}` : "";
 }
 
 function wrong(counts: Record<string, number>): number {
