@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 
 import pytest
@@ -204,3 +205,26 @@ def test_a_logging_handler_that_fails_costs_no_records(lab: Lab) -> None:
     """)
 
     assert lab.statuses() == {"odd": "ok", "later": "ok"}
+
+
+def test_a_run_that_is_removed_while_it_is_recorded_costs_what_was_in_it_only(lab: Lab) -> None:
+    program = lab.start("""
+        import os, shutil
+        import rollscope as rs
+
+        rs.init(drain_s=0.02)
+        with rs.span("before"):
+            pass
+        assert rs.flush()
+        shutil.rmtree(os.path.join(os.environ["ROLLSCOPE_DIR"], "run"))
+        with rs.span("after"):
+            pass
+        assert rs.flush()
+    """)
+    _, err = program.communicate(timeout=PATIENCE_S)
+    assert program.returncode == 0, err
+    (sentence,) = err.splitlines()
+    assert sentence.startswith("Rollscope cannot write the run 'run' (FileNotFoundError: ")
+    assert lab.statuses() == {"after": "ok"}
+    done = subprocess.run(lab.command("doctor", lab.run), capture_output=True, text=True)
+    assert "never arrived" in done.stdout

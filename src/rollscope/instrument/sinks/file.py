@@ -25,36 +25,48 @@ class FileSink:
     """Writes `log/<host>-<pid>-<boot>.rsl` and, when asked to keep payloads, its twin."""
 
     def __init__(self) -> None:
-        self._directory = ""
-        self._name = ""
+        self._opening: Opening | None = None
         self._open_files: dict[bool, OwnFile] = {}
 
     def open(self, opening: Opening) -> None:
         """Make the run directory and the log."""
         self.close()
-        self._name = log_name(opening.header.host, opening.header.pid, opening.process)
-        self._directory = os.path.join(opening.directory, opening.run)
-        os.makedirs(self._directory, exist_ok=True)
+        self._opening = opening
+        self._file(is_payload=False)
+
+    def _file(self, *, is_payload: bool) -> int:
+        """Give the descriptor of a log, opened anew if the program has closed it under us.
+
+        Raises:
+            FileNotFoundError: Somebody has removed it. It is made anew the next time: not at once,
+                or who is removing the whole run could not.
+        """
+        known = self._open_files.get(is_payload)
+        if known is not None and known.is_in_place:
+            return known.fileno()
+        if known is not None and known.is_removed:
+            self._open_files.pop(is_payload).close()
+            raise FileNotFoundError(f"{known.path} was removed")
+        known = self._open_files[is_payload] = self._make_file(is_payload=is_payload)
+        return known.fileno()
+
+    def _make_file(self, *, is_payload: bool) -> OwnFile:
+        opening = self._opening
+        if opening is None:
+            raise RuntimeError("a sink has to be opened before it is written to")
+        run = os.path.join(opening.directory, opening.run)
+        directory = os.path.join(run, PAYLOAD_DIR if is_payload else LOG_DIR)
+        os.makedirs(directory, exist_ok=True)
         write_run_file(
-            os.path.join(self._directory, RUN_FILE),
+            os.path.join(run, RUN_FILE),
             opening.run,
             opening.header.started_ns,
             opening.tags,
             opening.process,
         )
-        self._file(is_payload=False)
-
-    def _file(self, *, is_payload: bool) -> int:
-        """Give the descriptor of a log, opened anew if the program has closed it under us."""
-        known = self._open_files.get(is_payload)
-        if known is None or not known.is_open:
-            folder = PAYLOAD_DIR if is_payload else LOG_DIR
-            directory = os.path.join(self._directory, folder)
-            os.makedirs(directory, exist_ok=True)
-            path = os.path.join(directory, self._name)
-            known = OwnFile(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-            self._open_files[is_payload] = known
-        return known.fileno()
+        name = log_name(opening.header.host, opening.header.pid, opening.process)
+        path = os.path.join(directory, name)
+        return OwnFile(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def write(self, frame: Frame) -> None:
         """Append one frame, wholly or not at all."""

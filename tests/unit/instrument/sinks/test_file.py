@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -167,12 +168,19 @@ def test_a_directory_that_cannot_be_made_is_an_error(sink: FileSink, tmp_path: P
         sink.open(opening(tmp_path))
 
 
-def test_a_log_folder_that_was_deleted_meanwhile_does_not_stop_the_writing(
+def test_a_run_that_was_removed_meanwhile_is_made_again_at_the_second_try(
     sink: FileSink, tmp_path: Path
 ) -> None:
-    import shutil
-
     sink.open(opening(tmp_path))
+    sink.write(Frame(b"removed"))
     shutil.rmtree(tmp_path / "a-run")
-    sink.write(Frame(b"into the void"))
-    sink.write(Frame(b"first payload", is_payload=True))
+    with pytest.raises(FileNotFoundError, match=r"\.rsl was removed"):
+        sink.write(Frame(b"first"))
+    assert not (tmp_path / "a-run").exists()
+    sink.write(Frame(b"first"))
+    sink.write(Frame(b" second"))
+    sink.write(Frame(b"payload", is_payload=True))
+    (log,) = (tmp_path / "a-run" / "log").iterdir()
+    (payloads,) = (tmp_path / "a-run" / "payloads").iterdir()
+    assert (log.read_bytes(), payloads.read_bytes()) == (b"first second", b"payload")
+    assert (tmp_path / "a-run" / "run.json").exists()
