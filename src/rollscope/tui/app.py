@@ -36,7 +36,6 @@ class TopApp(App[Exception | None]):
         Binding("escape", "leave", show=False),
         Binding("space", "pause", show=False),
         Binding("t", "theme", show=False),
-        Binding("g", "go", show=False),
         Binding("left_square_bracket", "neighbour(-1)", show=False),
         Binding("right_square_bracket", "neighbour(1)", show=False),
     ]
@@ -164,16 +163,16 @@ class TopApp(App[Exception | None]):
             self.pop_screen()
             self._go_to(page, is_deeper=True)
 
-    def action_go(self) -> None:
-        """Wait for the second key."""
-        self._is_going = True
-
     async def on_event(self, event: Event) -> None:
-        """Take the key after g before anything else does."""
-        if self._is_going and isinstance(event, Key) and not event.is_forwarded:
-            self._is_going = False
-            self._go_by(event.key)
-            return
+        """Take g and the key after it before anything else does: both may arrive at once."""
+        if isinstance(event, Key) and not event.is_forwarded:
+            if self._is_going:
+                self._is_going = False
+                self._go_by(event.key)
+                return
+            if event.key == "g" and not self.screen.is_modal:
+                self._is_going = True
+                return
         await super().on_event(event)
 
     def _go_by(self, key: str) -> None:

@@ -7,6 +7,8 @@ import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from textual.events import Key
+
 from rollscope.store.run import find_run
 from rollscope.tui.app import TopApp
 
@@ -37,6 +39,11 @@ class Driver:
 
     async def press(self, *keys: str) -> None:
         await self._pilot.press(*keys)
+
+    def burst(self, *keys: str) -> None:
+        """Have keys arrive at once, as over a slow line."""
+        for key in keys:
+            self.app.post_message(Key(key, key))
 
     async def resize(self, width: int, height: int) -> None:
         await self._pilot.resize_terminal(width, height)

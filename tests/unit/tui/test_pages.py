@@ -101,6 +101,21 @@ def test_a_step_tells_its_story_and_brackets_go_to_its_neighbours(over: Path) ->
     drive(story())
 
 
+def test_keys_that_arrive_together_do_what_they_do_apart(over: Path) -> None:
+    async def story() -> None:
+        async with top(over) as driver:
+            await driver.see("vs median")
+            driver.burst("g", "n")
+            await driver.see("Now, as of its end")
+            await driver.press("question_mark")  # no key is lost after them
+            await driver.see("these keys")
+            driver.burst("g", "s")  # the list of keys stays until it is closed
+            await driver.press("escape")
+            await driver.see("Now, as of its end", no="these keys")
+
+    drive(story())
+
+
 def test_g_leads_to_the_pages_there_are_and_names_where_the_others_are(over: Path) -> None:
     async def story() -> None:
         async with top(over) as driver:
