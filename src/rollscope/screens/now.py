@@ -77,7 +77,7 @@ _WAIT_COLUMNS: Final[tuple[RankedColumn, ...]] = (
     (0, Column("trainer waits", "right")),
     (2, Column("for (%)")),
     (0, Column("slots idle", "right")),
-    (1, Column("because (%)", can_shrink=True)),
+    (1, Column("because (%)", can_shrink=True, cut="end")),
     (4, Column("buffered", "right")),
     (3, Column("lag", "right")),
 )

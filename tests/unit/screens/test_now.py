@@ -8,11 +8,13 @@ import pytest
 from rich.cells import cell_len
 
 from rollscope.analysis.eta import Eta, Range
+from rollscope.analysis.trainer import TrainerSplit
 from rollscope.answers.now import Now, now
 from rollscope.answers.overview import Overview, overview
 from rollscope.answers.stuck import Stuck, stuck
+from rollscope.answers.waits import StepWaits
 from rollscope.model.refs import span_hex
-from rollscope.screens.now import now_screen, show_phases
+from rollscope.screens.now import now_screen, show_phases, show_waits
 from rollscope.screens.sheet import Sheet
 from rollscope.screens.tables import Screen
 from rollscope.screens.tiles import tiles_of
@@ -99,3 +101,28 @@ def test_small_phases_share_a_line_and_none_is_lost(asked: tuple[Overview, Now, 
     assert "others" in lines[1]
     shown = sum(int(re.findall(r" (\d+)  ", line)[0]) for line in lines)
     assert shown == answer.in_flight.count
+
+
+def test_the_largest_cause_of_idle_slots_is_what_a_narrow_screen_keeps() -> None:
+    trainer = TrainerSplit(
+        wall_ns=100, train_ns=23, sync_ns=0, filling_ns=70, stragglers_ns=7, other_ns=0
+    )
+    waits = StepWaits(
+        step=99,
+        is_running=False,
+        wall_ns=100,
+        trainer=trainer,
+        trainer_wait_share=0.77,
+        slot_ns=100,
+        busy_ns=39,
+        idle_ns={"gate:staleness": 60, "paused": 1},
+        idle_share=0.61,
+        is_assumed=False,
+        buffered=None,
+        lag_p50=1,
+        lag_max=3,
+    )
+    sheet = Sheet(Screen(width=78))
+    show_waits(sheet, [waits])
+    assert "61 %  gate:stal" in sheet.text
+    assert "used 1" not in sheet.text
