@@ -31,6 +31,7 @@ _AWAY_S: Final = 3.0
 """A collector that is away for less is not worth a word."""
 _DENIED_S: Final = 30.0
 """A refusal that may pass, as while a server stops, is told once it has gone on for so long."""
+_MOST_SAID: Final = 500
 _LOOK_AROUND_S: Final = 30.0
 """Between looks for what dead processes left."""
 _LOOK_PER_SPOOL_S: Final = 0.1
@@ -219,7 +220,7 @@ class Shipper:
                 "Rollscope cannot deliver to %s: %s; what is recorded is kept in %s, and this is "
                 "tried again every %g s",
                 self._carrier.address,
-                busy.why,
+                _one_line(busy.why),
                 self._home,
                 busy.retry_after_s,
             )
@@ -251,7 +252,7 @@ class Shipper:
                 "it answers",
                 self._carrier.address,
                 type(error).__name__,
-                error,
+                _one_line(error),
                 self._home,
             )
         if self._closing.is_set():
@@ -275,7 +276,7 @@ class Shipper:
             f"refused:{why}",
             "Rollscope's records were refused by %s: %s; %s",
             self._carrier.address,
-            why,
+            _one_line(why),
             "they are lost" if kept is None else f"they are kept in {os.path.dirname(kept)}",
         )
 
@@ -315,3 +316,9 @@ class Shipper:
         if left is not None:
             with suppress(OSError):
                 left.release()
+
+
+def _one_line(said: object) -> str:
+    """Give what the other side said, which may be anything, as a line for the program's log."""
+    text = "".join(each if each.isprintable() else " " for each in str(said)[:_MOST_SAID])
+    return " ".join(text.split())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rollscope.instrument.sinks import Frame, Opening, PatientSink, Sink, shipping
-from rollscope.instrument.sinks.collector import Busy, CollectorSink, Delivery
+from rollscope.instrument.sinks.collector import Busy, CollectorSink, Delivery, Refused
 from rollscope.instrument.sinks.spool import Spool
 from rollscope.instrument.sinks.spooldir import Destination
 from rollscope.model.frames import pack_frame
@@ -118,6 +118,24 @@ def test_any_failure_is_tried_again_over_a_new_connection(sink: TableSink) -> No
     sink.write(frame(0))
     eventually(lambda: sink.table, "it is delivered")
     assert sink.connections == 4
+
+
+@pytest.mark.parametrize("kind", [ValueError, Refused])
+def test_what_the_other_side_says_is_told_as_one_short_line(
+    sink: TableSink,
+    kind: type[Exception],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rollscope.instrument.sinks.shipping._AWAY_S", 0.0)
+    sink.failures = [kind("no \x1b[2J\r\nway\x00 " + "x" * 60_000)]
+    sink.open(opening())
+    sink.write(frame(0))
+    eventually(lambda: caplog.messages, "it is told")
+    (message,) = caplog.messages
+    assert "no [2J way xxx" in message
+    assert message.isprintable()
+    assert len(message) < 1000
 
 
 @pytest.mark.parametrize(("goes_on_for_s", "is_told"), [(0.0, True), (60.0, False)])
