@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import PHONE
+from tests.browser.sweep import unfold
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,3 +136,11 @@ def test_everything_fits_a_phone(live: str, open_page: OpenPage) -> None:
     assert box["width"] == PHONE["width"]
     assert box["y"] + box["height"] == PHONE["height"]
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+
+
+def test_no_replay_is_blamed_on_slots_while_sessions_are_open(
+    live: str, open_page: OpenPage
+) -> None:
+    page = open_page(live.replace("/now", "/step/5"))
+    unfold(page)
+    expect(page.locator("[data-panel=what-if]")).to_contain_text("or sessions have not ended")

@@ -1,6 +1,5 @@
 /** What more or fewer slots would have bought. */
 import type { Replay, StepAnswer } from "../../model/answers";
-import { duration } from "../../model/format";
 import { tickLabel } from "../../model/logscale";
 import type { Asked } from "../../state/answer";
 import { Chart } from "../../views/chart";
@@ -20,9 +19,8 @@ export function WhatIfPanel({ asked }: { asked: Asked<StepAnswer> }) {
       {({ what_if }) =>
         what_if.cannot_tell ? (
           <p>
-            Cannot tell: replayed on its own {what_if.capacity} slots the rollout would take{" "}
-            {duration(what_if.replays.find((one) => one.factor === 1)?.rollout_ns)}, but it took{" "}
-            {duration(what_if.rollout_ns)}. Something other than slots held it back.
+            Cannot be told: a replay on the same slots does not give the same time, or sessions have
+            not ended.
           </p>
         ) : (
           <>
