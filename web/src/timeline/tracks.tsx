@@ -99,7 +99,9 @@ function paintAxis({ context, theme, window, width }: TrackView, height: number)
     context.fillStyle = theme.line;
     context.fillRect(x, 0, 1, height);
     context.fillStyle = theme.dim;
-    context.fillText(time === 0 ? "start" : duration(time), x + 4, AXIS_PX / 2);
+    const text = time === 0 ? "start" : duration(time);
+    if (x + 4 + context.measureText(text).width <= width)
+      context.fillText(text, x + 4, AXIS_PX / 2);
   }
 }
 

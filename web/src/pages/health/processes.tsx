@@ -152,7 +152,7 @@ const LOOP_COLUMNS: Column<LoopLine>[] = [
     value: (one) => one.line,
     render: (one) => (
       <span class="mono">
-        <Text text={one.line} max={80} />
+        <Text text={one.line} max={200} />
       </span>
     ),
   },

@@ -1,7 +1,7 @@
 /** What the sessions have in common: values with counts, each a condition one click away. */
 import { useState } from "preact/hooks";
 import type { Facet, Facets } from "../../model/answers";
-import { count, grouped, plural } from "../../model/format";
+import { count, grouped, plural, visible } from "../../model/format";
 import { hasTerm, toggleTerm } from "../../model/narrow";
 import type { Asked } from "../../state/answer";
 import { setParams } from "../../state/route";
@@ -47,6 +47,7 @@ function Values({ facet, filter }: { facet: Facet; filter: string }) {
           <li key={one.term}>
             <button
               class="facet-value"
+              title={visible(one.term)}
               aria-pressed={hasTerm(filter, one.term)}
               onClick={() => setParams({ f: toggleTerm(filter, one.term) })}
             >
