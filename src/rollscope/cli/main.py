@@ -70,13 +70,15 @@ def make_parser() -> ArgumentParser:
     for command in _COMMANDS:
         verb = verbs.add_parser(command.name, help=command.summary, description=command.summary)
         command.configure(verb)
-        verb.set_defaults(execute=command.run)
+        verb.set_defaults(execute=command.run, refuse=verb.error)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and give the exit code."""
-    args = make_parser().parse_args(argv)
+    args, unknown = make_parser().parse_known_args(argv)
+    if unknown:  # with the usage of the command, which has what was meant
+        args.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         code: int = args.execute(args)
         sys.stdout.flush()

@@ -97,3 +97,12 @@ def test_a_wrong_command_line_is_refused_with_the_usage(argv: list[str], capsys:
         main(argv)
     assert ended.value.code == 2
     assert "usage: rollscope" in capsys.readouterr().err
+
+
+def test_an_unknown_option_is_refused_with_the_usage_of_its_command(capsys: Out) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["phases", "--jsn"])
+    assert ended.value.code == 2
+    complaint = capsys.readouterr().err
+    assert complaint.startswith("usage: rollscope phases ")
+    assert "unrecognized arguments: --jsn" in complaint
