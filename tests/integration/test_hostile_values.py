@@ -30,6 +30,19 @@ _ATTRIBUTES = """
             raise RuntimeError("no")
         __len__ = __getitem__ = encode = isascii = __str__
 
+    class SecretiveType(type):
+        def __getattribute__(cls, name):
+            raise RuntimeError("no")
+
+    class Secretive(metaclass=SecretiveType):
+        pass
+
+    class NoNumpy:
+        ndim = 0
+        def item(self):
+            sys.exit("a number wants out")
+    NoNumpy.__module__ = "numpy"
+
     class Colour(enum.Enum):
         RED = object()
 
@@ -48,8 +61,9 @@ _ATTRIBUTES = """
         decimal.Decimal("1.5"), datetime.datetime.now(), uuid.uuid4(), Path("."), lambda: None,
         (number for number in range(3)), threading.Lock(), sys, types.SimpleNamespace(a=1),
         collections.OrderedDict(a=1), collections.Counter("aab"), range(10**12), ...,
+        Secretive(), NoNumpy(),
     ]
-    rs.init()
+    rs.init(payloads=True)
     for number, value in enumerate(odd):
         with rs.span(f"odd{number}", value=value, good=number):
             pass
@@ -57,6 +71,11 @@ _ATTRIBUTES = """
             span.set(value=value, good=number)
         span.set(late=value)
         rs.event(f"event{number}", value=value)
+        with rs.span(f"payload{number}"):
+            rs.payload("odd", [value])
+            rs.payload("good", number)
+        rs.count("odd", value)
+        rs.count("good", label=value)
     assert rs.flush()
     print(len(odd))
 """
@@ -71,14 +90,19 @@ def test_an_attribute_of_any_kind_harms_neither_the_program_nor_its_neighbours(l
     assert all(line.startswith("Rollscope ") for line in err.splitlines())
     number = int(out)
     spans = {span.name: span for span in lab.spans()}
-    assert len(spans) == 2 * number
+    assert len(spans) == 3 * number
     for at in range(number):
         for name in (f"odd{at}", f"set{at}"):
             assert spans[name].attrs["good"] == at
             assert "value" in spans[name].attrs
         assert "late" in spans[f"set{at}"].attrs
     assert len(lab.read().events) == number
-    assert lab.read().drops == {}
+    records = lab.cat("--payloads")
+    assert sum(record["record"] == "payload" for record in records) == 2 * number
+    counted = [one for one in records if one["record"] == "metric" and one["name"] == "good"]
+    assert sum(one["value"] for one in counted) == number
+    dropped = {key for drops in lab.read().drops.values() for key in drops}
+    assert dropped <= {"metric.amount", "metric.no_number"}
 
 
 def test_names_of_any_kind_are_recorded_as_text_on_one_line(lab: Lab) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from rollscope.instrument.calls import CALL, LABELS, NAME
 from rollscope.instrument.guard import tell_once
-from rollscope.instrument.sanitise import clean_text, plain_number
+from rollscope.instrument.sanitise import clean_text, name_type, plain_number
 from rollscope.instrument.serieslist import TEXT_BYTES, CallKey, pack_labels
 
 __all__ = ["are_sound", "group_calls", "read_numbers"]
@@ -105,12 +105,11 @@ def _as_float(number: float) -> float:
 
 
 def _tell_no_number(name: object, value: object) -> None:
-    shown, kind = clean_text(name, 100), type(value)
+    shown = clean_text(name, 100)
     tell_once(
         f"no-number:{shown}",
         "Rollscope cannot add the value of type %s.%s to the metric %r; give it a number, "
         "such as tensor.item()",
-        kind.__module__,
-        kind.__qualname__,
+        *name_type(type(value)),
         shown,
     )

@@ -324,7 +324,13 @@ class Drain:
                 continue
             if kept is None and value is not None:
                 continue
-            text, cut = snapshot_payload(kept, self._settings.payload_max_bytes)
+            try:
+                text, cut = snapshot_payload(kept, self._settings.payload_max_bytes)
+            except Exception:
+                self._outbox.count_drop({"payload": 1}, "not_encodable")
+                with guarded("encoding a payload"):
+                    raise
+                continue
             pending.append(Payload(trace_id, span_id, mono_ns, clean_text(name, 256), text, cut))
             size += len(text)
             if size > _FRAME_BYTES // 2:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rollscope.instrument.asking import StackRequests, ask_path
@@ -199,15 +200,16 @@ class Recorder:
                 # A tick early rather than late: a kill is to lose no more than `drain_s`.
                 due_ns = at + int((self.settings.drain_s - self._tick_s) * 1e9)
                 calm_until_ns = at + int(_CALM_DRAIN_S * 1e9)
-                with guarded("writing records"):
+                # This thread ends when it is told to, not by what it reads.
+                with suppress(SystemExit), guarded("writing records"):
                     stacks = self._stacks_to_write(is_asked)
                     self._drain.run(stacks=stacks, is_flush=bool(waiting))
             elif self._is_busy:
-                with guarded("writing rows"):
+                with suppress(SystemExit), guarded("writing rows"):
                     self._drain.run_rows()
             for drained in waiting:
                 drained.set()
-        with guarded("writing the last records"):
+        with suppress(SystemExit), guarded("writing the last records"):
             self._drain.run(end=self._end)
         for drained in take_all(self._flushes):
             drained.set()

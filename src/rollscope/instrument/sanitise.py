@@ -17,6 +17,7 @@ __all__ = [
     "clean_attrs",
     "clean_text",
     "clean_value",
+    "name_type",
     "plain_number",
     "read_span_id",
     "read_whole",
@@ -43,6 +44,8 @@ _AS_TEXT: Final = frozenset(
     }
 )
 """Top-level module and name of types whose `str` is known to be harmless."""
+_module_of: Final = type.__dict__["__module__"].__get__
+_qualname_of: Final = type.__dict__["__qualname__"].__get__
 
 
 def clean_text(value: object, limit: int) -> str:
@@ -84,19 +87,28 @@ def clean_value(value: object, limit: int, where: str) -> Any:  # noqa: ANN401
     """
     try:
         return _clean(value, limit, where, 0)
-    except Exception:  # another thread changes it just now, or has let go of its memory
+    except (Exception, SystemExit):  # another thread changes it just now, or it has its own ideas
         return _name_type(value, limit, where)
 
 
 def plain_number(value: Any) -> int | float | None:  # noqa: ANN401
     """Give a number of any sort as a plain one; None for what is no number."""
     kind = type(value)
-    if kind.__module__ == "numpy" and getattr(value, "ndim", None) == 0:
-        value = value.item()
+    if name_type(kind)[0] == "numpy" and getattr(value, "ndim", None) == 0:
+        try:
+            value = value.item()
+        except (Exception, SystemExit):  # it only calls itself numpy
+            return None
         kind = type(value)
     if issubclass(kind, int):
         return int.__int__(value)
     return float.__float__(value) if issubclass(kind, float) else None
+
+
+def name_type(kind: type) -> tuple[str, str]:
+    """Give the module of a type and its qualified name, without asking its metaclass."""
+    module: object = _module_of(kind)
+    return module if type(module) is str else "?", _qualname_of(kind)
 
 
 def read_whole(text: str | None) -> int | None:
@@ -202,8 +214,7 @@ def _clean_object(value: Any, limit: int, where: str, depth: int) -> Any:  # noq
 
 
 def _name_type(value: object, limit: int, where: str) -> str:
-    kind = type(value)
-    name = f"<{kind.__module__}.{kind.__qualname__}>"
+    name = f"<{'.'.join(name_type(type(value)))}>"
     tell_once(
         f"attr-type:{where}:{name}",
         "Rollscope cannot record the attribute %.100r of type %.200s and kept the type's name; "

@@ -121,7 +121,7 @@ def test_a_fault_in_one_drain_does_not_end_the_writing(
     from rollscope.instrument.announcing import Announcer
 
     monkeypatch.delenv("ROLLSCOPE_RAISE")
-    faults = [RuntimeError("once"), MemoryError()]
+    faults = [RuntimeError("once"), SystemExit(1), MemoryError()]
     announce = Announcer.announce
 
     def fail_at_first(announcer: Announcer) -> list[object]:
