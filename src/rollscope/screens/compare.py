@@ -131,12 +131,13 @@ def _show_phases(
     ]
     is_wide = sheet.width >= _WIDE or sheet.screen.width is None
     places = len(columns) if has_words and is_wide else len(columns) - 1
-    sheet.table(columns[:places], [_cells(row)[:places] for row in phases])
+    heads = sheet.table(columns[:places], [_cells(row)[:places] for row in phases])
     if has_words and not is_wide:
         for row in phases:
             if row.is_clear:
                 sheet.point(f"{row.name}: {row.text}")
-    sheet.say("change: of the median; effect: -1 (all shorter) to 1 (all longer).")
+    effect = "; effect: -1 (all shorter) to 1 (all longer)" if "effect" in heads else ""
+    sheet.say(f"change: of the median{effect}.")
     if is_wide and any(row.first.p99_ns is None or row.second.p99_ns is None for row in phases):
         sheet.say("- where there are fewer than 20 (p95) or 100 (p99).")
 

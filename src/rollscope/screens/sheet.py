@@ -90,20 +90,20 @@ class Sheet:
 
     def table(
         self, columns: Sequence[RankedColumn], rows: Sequence[Sequence[str]], *, indent: int = 0
-    ) -> None:
-        """Add a table, without columns that are empty or for which there is no room."""
+    ) -> list[str]:
+        """Add a table, without columns that are empty or for which there is no room.
+
+        Returns:
+            The heads of those that are shown.
+        """
         if not rows:
-            return
+            return []
         room = None if self.screen.width is None else self.screen.width - indent
         kept = fitting_columns(columns, rows, room)
-        self._parts.append(
-            show_table(
-                [columns[place][1] for place in kept],
-                [[row[place] for place in kept] for row in rows],
-                self.screen,
-                indent=indent,
-            )
-        )
+        shown = [columns[place][1] for place in kept]
+        cells = [[row[place] for place in kept] for row in rows]
+        self._parts.append(show_table(shown, cells, self.screen, indent=indent))
+        return [column.head for column in shown]
 
     def _safe(self, text: str) -> str:
         return self.screen.fit(clean(text))

@@ -106,7 +106,7 @@ def say_slowest(answer: Steps) -> str:
 
 def _show_none(sheet: Sheet, answer: Steps, ask: Hints) -> None:
     if not answer.unassigned:
-        sheet.say("The run has no steps and no sessions yet.", style="bold")
+        sheet.say("The run has no steps and no sessions.", style="bold")
         return
     number = say_count(answer.unassigned, "session")
     sheet.say(f"The run records no steps; it has {number} outside of any.", style="bold")

@@ -219,7 +219,7 @@ def test_of_several_that_died_the_first_is_named() -> None:
     finding = only("dead", judge(step(*lost, processes=processes)))
 
     assert finding.sentence == (
-        "replica-1 and 1 more were silent for up to 49.0 s; 0 sessions were lost or retried."
+        "replica-1 and 1 more were silent for up to 49.0 s; no session was lost or retried."
     )
 
 

@@ -215,7 +215,7 @@ def test_a_run_with_faults_fits_too(
 
 def test_odd_runs_are_told(tmp_path: Path, capsys: Out) -> None:
     empty = make_empty_run(tmp_path / "empty")
-    assert read(capsys, "steps", str(empty)) == "The run has no steps and no sessions yet.\n"
+    assert read(capsys, "steps", str(empty)) == "The run has no steps and no sessions.\n"
     stepless = make_stepless_run(tmp_path / "stepless")
     for scope in ([], ["--scope", "latest"]):
         text = read(capsys, "steps", str(stepless), *scope)

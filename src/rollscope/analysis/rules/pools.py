@@ -4,7 +4,7 @@ from rollscope.analysis.pools import BUFFER_FULL, DOWN, PAUSED
 from rollscope.analysis.roles import GATE_PREFIX, is_sync
 from rollscope.analysis.rows import ProcessRow, SessionRow
 from rollscope.analysis.rules.case import MOST_NAMED, Case, Evidence, Finding
-from rollscope.analysis.wording import say_count, say_ns, say_share
+from rollscope.analysis.wording import say_ns, say_share
 from rollscope.model.kinds import Status
 
 __all__ = ["find_dead", "find_gate", "find_replica", "find_sync", "held_back"]
@@ -29,14 +29,14 @@ def find_dead(case: Case) -> Finding | None:
         return None
     silent_ns, title, process, lost = max(found, key=lambda one: one[0])
     count = sum(len(sessions) for _, _, _, sessions in found)
-    were = "was" if count == 1 else "were"
+    whom = {0: "no session was", 1: "1 session was"}.get(count, f"{count:,} sessions were")
     for_so_long = f"was silent for {say_ns(silent_ns)}"
     if len(found) > 1:
         for_so_long = f"and {len(found) - 1} more were silent for up to {say_ns(silent_ns)}"
     return Finding(
         rule="dead",
         stake_ns=silent_ns,
-        sentence=f"{title} {for_so_long}; {say_count(count, 'session')} {were} lost or retried.",
+        sentence=f"{title} {for_so_long}; {whom} lost or retried.",
         evidence=Evidence(
             sessions=[one.span_id for one in lost][:MOST_NAMED],
             pool=title if title != process.title else None,
