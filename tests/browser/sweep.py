@@ -17,6 +17,7 @@ _LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 
 _SETTLED = """() => document.querySelector("main#main")
     && !document.querySelector(".skeleton, [aria-busy=true]")
+    && !document.querySelector(".tl-base:not([data-whole=true])")
     && document.getAnimations().every((one) => one.playState !== "running"
         || one.effect.getComputedTiming().iterations === Infinity)"""
 
@@ -47,7 +48,10 @@ _SMUGGLED = r"""() => {
 
 
 def settle(page: Page) -> None:
-    """Wait until every panel in sight has got its answer."""
+    """Wait until every panel in sight has got its answer, and a timeline all of its spans.
+
+    It draws a picture from the server first, in which short neighbours are one.
+    """
     page.wait_for_function(_SETTLED)
 
 
