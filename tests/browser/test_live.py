@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import statistics
 import subprocess
 import time
 from contextlib import contextmanager, suppress
@@ -30,7 +29,7 @@ LOST = "Failed to load resource"
 IDLE_BYTES_PER_S = 5_000
 
 TALKING = """
-    import sys, time
+    import sys
     import rollscope as rs
 
     rs.init(run="talking")
@@ -40,31 +39,31 @@ TALKING = """
         with rs.task(line.strip()):
             session = rs.session(sample=0).__enter__()
             spans += [session, rs.phase("generate").__enter__()]
-        print(time.time(), flush=True)
+        print("begun", flush=True)
 """
-"""Starts a session that stays open for every task it is given, and says when it did."""
+"""Starts a session that stays open for every task it is given, and says so."""
 
 
 @pytest.fixture(scope="module")
-def talking(module_lab: Lab) -> Callable[[str], float]:
-    """Give a function that lets a program start a session, and says when it did."""
+def talking(module_lab: Lab) -> Callable[[str], None]:
+    """Give a function that lets a program start a session."""
     program = module_lab.start(TALKING)
     stdin, stdout = program.stdin, program.stdout
     assert stdin is not None
     assert stdout is not None
     assert stdout.readline() == "ready\n"
 
-    def begin(task: str) -> float:
+    def begin(task: str) -> None:
         stdin.write(f"{task}\n")
         stdin.flush()
-        return float(stdout.readline())
+        assert stdout.readline() == "begun\n"
 
     begin("first")
     return begin
 
 
 @pytest.fixture(scope="module")
-def site(server: Serve, talking: Callable[[str], float], module_lab: Lab) -> str:
+def site(server: Serve, talking: Callable[[str], None], module_lab: Lab) -> str:
     """Serve the run that is recorded."""
     talking("served")
     return server(module_lab.run.parent)
@@ -77,48 +76,48 @@ def tunnel(site: str) -> Iterator[Tunnel]:
         yield made
 
 
+NO_SECONDS = """{
+    const begin = window.setInterval;
+    window.setInterval = (work, ms, ...rest) => ms === 1000 ? 0 : begin(work, ms, ...rest);
+}"""
+"""Takes the beat away by which panels ask now and then, though nothing has come."""
+
+
 def wait_for_task(page: Page, task: str) -> None:
     """Wait until a task is on the page."""
     page.wait_for_function("(task) => document.body.innerText.includes(task)", arg=task)
 
 
-def test_a_span_is_on_the_timeline_about_when_it_starts(
-    site: str, talking: Callable[[str], float], open_page: OpenPage
+def test_spans_come_to_the_timeline_by_themselves(
+    site: str, talking: Callable[[str], None], open_page: OpenPage
 ) -> None:
     page = open_page(f"{site}#/talking/timeline")
     settle(page)
     page.get_by_role("button", name="Table", exact=True).click()
     listed = page.get_by_role("table", name="Spans in view").locator("tbody tr")
+    expect(listed).not_to_have_count(0)
 
-    delays = []
     for number in range(6):
         before = listed.count()
-        began = talking(f"drawn-{number}")
+        talking(f"drawn-{number}")
         expect(listed).not_to_have_count(before)
-        delays.append(time.time() - began)
-
-    print([round(delay, 2) for delay in delays])  # noqa: T201  (figures worth seeing)
-    assert statistics.median(delays) < 2
 
 
 def test_panels_follow_the_run_however_close_news_come(
-    site: str, talking: Callable[[str], float], open_page: OpenPage
+    site: str, talking: Callable[[str], None], open_page: OpenPage
 ) -> None:
     page = open_page(f"{site}#/talking/now")
+    page.add_init_script(NO_SECONDS)
+    page.reload()
     expect(page.get_by_role("table", name="Stuck and slow")).to_contain_text("first")
 
-    delays = []
     for number in range(3):
-        began = talking(f"listed-{number}")
+        talking(f"listed-{number}")
         wait_for_task(page, f"listed-{number}")
-        delays.append(time.time() - began)
-
-    print([round(delay, 2) for delay in delays])  # noqa: T201  (figures worth seeing)
-    assert statistics.median(delays) < 4
 
 
 def test_a_tunnel_that_drops_is_told_and_mended(
-    tunnel: Tunnel, talking: Callable[[str], float], open_page: OpenPage
+    tunnel: Tunnel, talking: Callable[[str], None], open_page: OpenPage
 ) -> None:
     page = open_page(f"{tunnel.url}#/talking/now", forgiven=LOST)
     live = page.get_by_role("button", name="Live", exact=True)
@@ -169,7 +168,7 @@ def viewer(lab: Lab, port: int) -> Iterator[str]:
 
 
 def test_a_server_that_starts_again_is_found_without_a_reload(
-    module_lab: Lab, talking: Callable[[str], float], open_page: OpenPage
+    module_lab: Lab, talking: Callable[[str], None], open_page: OpenPage
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
