@@ -270,4 +270,7 @@ def test_spans_that_do_not_hang_leave_no_stack(tmp_path: Path) -> None:
         while time.monotonic() < until:
             with rs.span("quick"):
                 time.sleep(0.01)
-        assert captured.fold().stacks == []
+        folded = captured.fold()
+    # On a busy machine one of them may have waited that long for the processor.
+    told = [folded.spans[stack.span_id] for stack in folded.stacks]
+    assert [one for one in told if (one.end_ns or 0) - one.start_ns < 200_000_000] == []
