@@ -20,7 +20,7 @@ from tests.monitoring.shipped import RULES, alerts
 from tests.monitoring.watched import RUN, Watched, watched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 Alert = dict[str, Any]
 
@@ -61,7 +61,7 @@ def fired(site: Watched) -> dict[str, list[Alert]]:
     wait("RollscopeAcceptanceCollapse")
     _wait_without(site, "RollscopeTargetDown")
     site.engines.kill()
-    wait("RollscopeTargetDown")
+    wait("RollscopeTargetDown", 2)  # engines, each of which is found out about when it is asked
     # Prometheus finds out by itself; so does the server.
     site.prometheus.wait_until(lambda: site.prometheus.query("rollscope_target_up == 0"))
     _wait_without(site, "RollscopeRunSilent")
@@ -82,8 +82,13 @@ def _wait_without(site: Watched, name: str) -> None:
     site.prometheus.wait_until(lambda: not _named(site, name), _PATIENCE_S, f"no {name}")
 
 
-def _wait_for(site: Watched, told: dict[str, list[Alert]], name: str) -> None:
-    look: Callable[[], list[Alert]] = partial(_named, site, name)
+def _wait_for(site: Watched, told: dict[str, list[Alert]], name: str, number: int = 1) -> None:
+    """Wait until as many alerts of a name have come, each of something else."""
+
+    def look() -> list[Alert]:
+        found = _named(site, name)
+        return found if len(found) >= number else []
+
     told[name] = site.prometheus.wait_until(look, _PATIENCE_S, name)
 
 
