@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -483,24 +482,21 @@ def test_destroy_releases_those_who_wait(
 ) -> None:
     executor = started()
     executor.submit({"do": "hold"}, workflow)
-    released: list[tuple[type, float]] = []
+    released: list[type] = []
 
     def block() -> None:
         try:
             wait(executor, workflow)
         except RuntimeError as error:
-            released.append((type(error), time.monotonic()))
+            released.append(type(error))
 
     waiting = threading.Thread(target=block)
     waiting.start()
     until(lambda: executor.runner._kernel.outbox.wanted())
-    began = time.monotonic()
     executor.destroy()
     waiting.join(PATIENCE_S)
 
-    ((kind, at),) = released
-    assert kind is RunnerClosed
-    assert at - began < 2.0
+    assert released == [RunnerClosed]
 
 
 def test_tracing_logs_each_item_with_the_counters(
