@@ -56,6 +56,7 @@ def tracer(tmp_path: Path) -> Iterator[Path]:
     areal.configure(config, rank=0)
     yield tmp_path
     areal.reset()
+    areal.set_session_id(None)
 
 
 AREAL: dict[str, Callable[[Any], object]] = {
