@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rollscope.collect.authored import AuthoredLog
+from rollscope.collect.exposition import ExpositionReader
 from rollscope.collect.scraping import ScrapeSettings
 from rollscope.collect.targets import parse_named_target
 from rollscope.server.listing import has_living_process
@@ -186,7 +187,12 @@ def _packed(handler: Handler) -> None:
     handler.end_headers()
 
 
-def test_hostile_targets_are_cut_off_and_harm_no_other(tmp_path: Path) -> None:
+def test_hostile_targets_are_cut_off_and_harm_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So little that it has come before the time is up, also on a busy machine.
+    reader = partial(ExpositionReader, most_bytes=50_000)
+    monkeypatch.setattr("rollscope.collect.watching.ExpositionReader", reader)
     with ExitStack() as stack:
         good, unasked, *bad = (stack.enter_context(exposing()) for _ in range(8))
         hostile: dict[str, Callable[[Handler], None]] = {
