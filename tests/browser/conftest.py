@@ -168,7 +168,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
         def told(message: ConsoleMessage) -> None:
             is_forgiven = forgiven is not None and forgiven in message.text
             if message.type in ("error", "warning") and not is_forgiven:
-                complaints.append(message.text)
+                complaints.append(f"{message.text} ({message.location['url']})")
 
         origin = "/".join(url.split("/")[:3])
 
