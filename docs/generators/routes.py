@@ -26,6 +26,9 @@ MEANINGS: Final[dict[tuple[str, str], str]] = {
     ("GET", f"{_API}/events"): "server-sent events: how far runs have come; of one run with `run`",
     ("GET", f"{_API}/run/{{run}}"): "the answer `overview`",
     ("GET", f"{_API}/run/{{run}}/answer/{{name}}"): "[an answer](#answers)",
+    ("GET", f"{_API}/run/{{run}}/progress"): (
+        "once what the events say of a run, for a page that a proxy keeps them from"
+    ),
     ("GET", f"{_API}/run/{{run}}/tile"): (
         f"what a window of the timeline shows, as a [view frame](../view-frame.md): {_WINDOW}, "
         "`width`, `f` (a filter), `only`; `overview=W` and `silhouettes=1` add to it"

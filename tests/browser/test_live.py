@@ -116,6 +116,21 @@ def test_panels_follow_the_run_however_close_news_come(
         wait_for_task(page, f"listed-{number}")
 
 
+def test_a_page_that_hears_no_events_asks_instead(
+    site: str, talking: Callable[[str], None], open_page: OpenPage
+) -> None:
+    page = open_page(f"{site}#/talking/now")
+    page.route("**/api/v1/events*", lambda _: None)  # as a proxy that keeps them back
+    page.reload()
+    with page.expect_response("**/run/talking/progress") as asked:
+        pass
+
+    assert asked.value.status == 200
+    talking("asked-for")
+    wait_for_task(page, "asked-for")
+    expect(page.locator(".statebar")).to_have_count(0)
+
+
 def test_a_tunnel_that_drops_is_told_and_mended(
     tunnel: Tunnel, talking: Callable[[str], None], open_page: OpenPage
 ) -> None:

@@ -43,6 +43,28 @@ def test_new_spans_raise_the_number_that_pages_are_told(tmp_path: Path) -> None:
     assert all(data["now_ns"] >= data["last_ns"] > 0 for data in said)
 
 
+def test_who_cannot_have_the_stream_is_told_the_same_when_asking(tmp_path: Path) -> None:
+    async def scenario(tracer: rs.Tracer) -> list[dict[str, Any]]:
+        async with served(tmp_path) as site:
+            first = (await site.api("run/live/progress")).json
+            with tracer.phase("generate"):
+                pass
+            tracer.flush()
+            later = first
+            while later["seq"] == first["seq"]:  # as the page does, which nobody tells
+                await asyncio.sleep(0.05)
+                later = (await site.api("run/live/progress")).json
+            async with site.events("?run=live") as stream:
+                return [first, later, (await next_event(stream))["data"]]
+
+    with record(tmp_path) as tracer:
+        tracer.flush()
+        first, later, streamed = asyncio.run(scenario(tracer))
+    assert first["run"] == later["run"] == "live"
+    assert first["seq"] < later["seq"] <= streamed["seq"]
+    assert first.keys() == streamed.keys()
+
+
 def test_the_end_of_a_run_is_told(tmp_path: Path) -> None:
     async def scenario(tracer: rs.Tracer) -> dict[str, Any]:
         async with served(tmp_path) as site, site.events("?run=live") as stream:

@@ -35,6 +35,15 @@ async def _events(request: Request) -> Response:
     return StreamingResponse(stream, headers=headers, media_type="text/event-stream")
 
 
+async def _progress(request: Request) -> Response:
+    """Say once what the stream says, for pages that a proxy keeps the stream from."""
+    run = await library_of(request).open(request.path_params["run"])
+    if not run.is_current():
+        await run.ask(lambda _: None)  # wakes the thread, which now looks for news
+    body = msgspec.json.encode(run.progress)
+    return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
+
+
 async def _run_stream(library: Library, run: OpenRun, seen: str) -> AsyncIterator[bytes]:
     """Say where the run is, then whenever it comes further."""
     hub = library.hub
@@ -85,4 +94,7 @@ def _seq_event(progress: RunProgress) -> bytes:
     return b"event: seq\nid: %d\ndata: %s\n\n" % (progress.seq, data)
 
 
-ROUTES: Final = (Route("/events", _events),)
+ROUTES: Final = (
+    Route("/events", _events),
+    Route("/run/{run}/progress", _progress),
+)
