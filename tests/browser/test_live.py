@@ -18,7 +18,7 @@ from tests.integration.support import PATIENCE_S, eventually
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
     from tests.browser.conftest import OpenPage, Serve
     from tests.integration.support import Lab
@@ -129,6 +129,28 @@ def test_a_page_that_hears_no_events_asks_instead(
     talking("asked-for")
     wait_for_task(page, "asked-for")
     expect(page.locator(".statebar")).to_have_count(0)
+
+
+def test_a_page_whose_stream_breaks_asks_and_tries_again(
+    site: str, talking: Callable[[str], None], open_page: OpenPage
+) -> None:
+    tried: list[Route] = []
+
+    def refuse(route: Route) -> None:
+        tried.append(route)
+        route.abort()
+
+    page = open_page(f"{site}#/talking/now", forgiven=LOST)
+    page.route("**/api/v1/events*", refuse)
+    page.reload()
+    for number in range(2):
+        talking(f"broken-{number}")
+        wait_for_task(page, f"broken-{number}")
+    expect(page.locator(".statebar")).to_have_count(0)
+    assert len(tried) > 1
+
+    page.unroute("**/api/v1/events*")
+    expect(page.get_by_role("button", name="Live", exact=True)).to_be_visible()
 
 
 def test_a_tunnel_that_drops_is_told_and_mended(

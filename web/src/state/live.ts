@@ -106,22 +106,39 @@ function disconnect(): void {
   poller = undefined;
 }
 
-/** The stream broke: the server is gone, unless it says at once that it does not have this run. */
+/** The stream broke: the server is gone, unless it answers at once: with how far the run has come,
+ * and the stream is tried again, or that it does not have this run. */
 function stumble(run: string, server: ServerSource): void {
   disconnect();
-  const verdict = setTimeout(() => lose(run), PROBE_MS);
-  server.ask(run, "progress", {}).catch((error: unknown) => {
-    if (linkState.peek() === "lost" || runName.peek() !== run) return;
+  let isDecided = false;
+  const verdict = setTimeout(() => {
+    isDecided = true;
+    lose(run);
+  }, PROBE_MS);
+  const decide = (then: () => void): void => {
+    if (isDecided || runName.peek() !== run) return;
     clearTimeout(verdict);
-    const isRefused =
-      error instanceof SourceError && (error.status === 404 || error.status === 401);
-    if (!isRefused) {
-      lose(run);
-      return;
-    }
-    linkState.value = "refused"; // also what a server says that is about to stop
-    retry = setTimeout(() => connect(run), REFUSED_MS);
-  });
+    then();
+  };
+  const tryAgain = (state: Link, ms: number): void => {
+    linkState.value = state;
+    retry = setTimeout(() => connect(run), ms);
+  };
+  server.ask<Progress>(run, "progress", {}).then(
+    (given) =>
+      decide(() => {
+        heard(given);
+        tryAgain("polling", PROBE_MS);
+      }),
+    (error: unknown) =>
+      decide(() => {
+        const isRefused =
+          error instanceof SourceError && (error.status === 404 || error.status === 401);
+        if (isRefused)
+          tryAgain("refused", REFUSED_MS); // also what a server says that is about to stop
+        else lose(run);
+      }),
+  );
 }
 
 function lose(run: string): void {
