@@ -99,6 +99,8 @@ class Drain:
         self._header = header
         self._packer = Packer(outbox, clock, wall, process)
         self._announcer = Announcer(buffers, self._put_sessions, watch)
+        # Frames are dropped whole: a few of them have to fit where little may wait.
+        self._frame_bytes = min(_FRAME_BYTES, int(settings.buffer_mb * 2**20) // 8)
         self._heartbeats = 0
         self._is_unmarked = False
         self._last_heartbeat_ns = clock.mono_ns()
@@ -271,11 +273,12 @@ class Drain:
         self._is_unmarked = True
         try:
             columns = encode_rows(rows, self._settings.attr_max_bytes)
-            if len(columns.attrs) > self._outbox.room_bytes() and self._is_mixed(rows):
-                # What does not fit is dropped by frames, so each holds one importance.
+            taken = len(columns.attrs) + len(rows) // ROW * _ROW_BYTES
+            if taken > self._outbox.room_bytes() and self._is_mixed(rows):
+                # What may not fit is dropped by frames, so each holds one importance.
                 self._pack_parts(rows, is_last=is_last)
                 return
-            if len(columns.attrs) <= _FRAME_BYTES or len(rows) == ROW:
+            if len(columns.attrs) <= self._frame_bytes or len(rows) == ROW:
                 batch = self._packer.batch()
                 batch.spans, batch.drained = columns, is_last
                 self._packer.put(batch, importance, (columns.what, columns.status))

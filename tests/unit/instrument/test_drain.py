@@ -352,20 +352,34 @@ def test_frames_are_sorted_by_importance_only_while_the_sink_is_behind() -> None
     }
 
 
+@pytest.mark.parametrize("room", range(100_000, 165_000, 3_000))
 def test_a_session_does_not_share_a_frame_that_may_be_dropped(
-    monkeypatch: pytest.MonkeyPatch,
+    room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench()
     bench.run()
-    monkeypatch.setattr(bench.outbox, "room_bytes", lambda: 100_000)
+    monkeypatch.setattr(bench.outbox, "room_bytes", lambda: room)
     for _ in range(150):
         bench.close(bench.open("s", text="x" * 1000))
     with bench.types.new_session(0, None, None, None, {}):
         pass
     before = len(bench.outbox.parcels)
     bench.run()
-    contents = [parcel.contents for parcel in bench.outbox.parcels[before:]]
-    assert {"session": 1} in contents
+    (whole,) = [
+        parcel for parcel in bench.outbox.parcels[before:] if parcel.importance is Importance.OWNER
+    ]
+    assert whole.contents["session"] == 1
+    assert whole.contents == {"session": 1} or len(whole.frame.data) < room
+
+
+def test_frames_are_small_where_little_may_wait() -> None:
+    bench = Bench(buffer_mb=1)
+    for _ in range(2_000):
+        bench.close(bench.open("s", text="x" * 1000))
+    bench.run()
+    sizes = [len(parcel.frame.data) for parcel in bench.outbox.parcels]
+    assert sum(sizes) > 2_000_000
+    assert max(sizes) < 200_000
 
 
 def test_a_full_drain_says_that_all_open_spans_are_announced() -> None:
