@@ -7,6 +7,7 @@ core would replace `bind_span_types` and nothing else.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -44,6 +45,8 @@ __all__ = ["SpanTypes", "bind_span_types"]
 _OK, _ERROR = STATUS_CODES[Status.OK], STATUS_CODES[Status.ERROR]
 _STEP, _TASK, _SESSION = (KIND_CODES[kind] for kind in (Kind.STEP, Kind.TASK, Kind.SESSION))
 _PHASE, _STATE = KIND_CODES[Kind.PHASE], KIND_CODES[Kind.STATE]
+_begun_of = attrgetter("what", "name", "scope", "id", "parent_id", "start_ns")
+"""A built-in, which can be called where the stack has no room for a function of ours."""
 _OUTCOMES = {str(outcome): outcome for outcome in Outcome}
 _GIVEN_FIELDS = ("lane", "version_start")
 """Fields that a span is made with; the others are learned while it is open."""
@@ -201,20 +204,8 @@ def bind_span_types(
                     if self.parent is not LEFT and get_current() is self:
                         set_current(self.parent)
                     self.parent = LEFT
-                    extend(
-                        (
-                            self.what,
-                            self.name,
-                            self.scope,
-                            self.id,
-                            self.parent_id,
-                            self.start_ns,
-                            end,
-                            _OK if error is None else _ERROR,
-                            self.attrs,
-                            None,
-                        )
-                    )
+                    status = _OK if error is None else _ERROR
+                    extend((*_begun_of(self), end, status, self.attrs, None))
 
         def set(self, /, **attrs: Any) -> Self:
             if self.id and self.id not in open_spans:
@@ -247,20 +238,8 @@ def bind_span_types(
                 if self.parent is not LEFT and get_current() is self:
                     set_current(self.parent)
                 self.parent = LEFT
-                extend(
-                    (
-                        self.what,
-                        self.name,
-                        self.scope,
-                        self.id,
-                        self.parent_id,
-                        self.start_ns,
-                        end,
-                        _OK if error is None else _ERROR,
-                        self.attrs,
-                        self.fields or None,
-                    )
-                )
+                status = _OK if error is None else _ERROR
+                extend((*_begun_of(self), end, status, self.attrs, self.fields or None))
 
     class Scoped(Fielded):
         """A step, task or session: opens a scope that everything inside shares."""

@@ -135,7 +135,6 @@ class Runner(Keeping, Steering, Ending, Reporting):
         self._next_id = 0
         self._thread: threading.Thread | None = None
         self._exit_callbacks: list[Callable[[], Any]] = []
-        self._is_stopping = False
         self._is_closed = False
         for gate in self._gates:
             gate.subscribe(self._wake)
