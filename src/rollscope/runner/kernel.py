@@ -397,6 +397,8 @@ class Kernel:
             if looks_at_each or rare is not None:
                 admission.release(task, task.status)
                 self.limits.forget(task, ends=True)
+                if task.attempt_ns is None:
+                    self.trace.ended_unstarted(task)
             freed.append(task)
         self.figures.running_changed(self.running, now_ns)
         self.running -= count
@@ -406,6 +408,8 @@ class Kernel:
             with self.lock:
                 self.ledger.running -= self._retried
                 self.ledger.backoff += self._retried
+                if self.breaker.is_open:  # which may come with nothing that ends for good
+                    self._woken += self.outbox.fail_all(self.broken)
             self._retried = 0
         if self.trace.is_on:
             self.trace.slots_changed(self.running)
