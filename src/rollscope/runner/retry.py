@@ -31,6 +31,8 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NO_RETRY: Final = Retry()
+_DOUBLED: Final = 64
+"""How often a back-off doubles: from there on its cap holds, and a float would overflow in time."""
 
 
 def classify_failure(error: BaseException, rules: Mapping[type[BaseException], FailureKind]) -> str:
@@ -76,7 +78,9 @@ class RetryBudget:
                 self._of_group[task.group] = group + 1
             task.more().retries += 1
             # Full jitter: who failed together does not come back together.
-            return self._random.uniform(0, min(retry.cap_s, retry.base_s * 2.0**done))
+            return self._random.uniform(
+                0, min(retry.cap_s, retry.base_s * 2.0 ** min(done, _DOUBLED))
+            )
         return None
 
     def group_ended(self, group: object) -> None:

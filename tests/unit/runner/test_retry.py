@@ -8,7 +8,10 @@ from itertools import pairwise
 
 import pytest
 
+from rollscope.errors import RunnerBroken
 from rollscope.runner import Reason, Retry, Status, ctx
+from rollscope.runner.retry import RetryBudget
+from rollscope.runner.task import Task, TaskOptions
 from tests.unit.runner.virtual import Stage, play
 
 RULES = Retry(rules={OSError: "infra", LookupError: "policy"}, per_task=4, base_s=8.0, cap_s=20.0)
@@ -147,3 +150,26 @@ def test_failed_attempts_in_a_row_open_the_breaker_though_they_are_tried_again()
         assert "OSError: flaky" in (stage.runner.health().error or "")
 
     play(main, retry=RULES, breaker=5)
+
+
+def test_who_waits_is_told_that_the_breaker_opened_though_all_are_to_be_tried_again() -> None:
+    async def main(stage: Stage) -> None:
+        handles = [stage.runner.submit(fail, OSError) for _ in range(5)]
+        general = asyncio.ensure_future(stage.runner.await_outcomes(1))
+        own = asyncio.ensure_future(stage.runner.await_for(handles[0].id))
+        await asyncio.wait([general, own], timeout=60.0)
+        assert stage.runner.ledger().backoff == 5
+        for waiting in (general, own):
+            with pytest.raises(RunnerBroken, match="OSError: flaky"):
+                await waiting
+
+    slow = Retry(rules={OSError: "infra"}, per_task=9, base_s=1e6, cap_s=1e6)
+    play(main, retry=slow, breaker=5, seed=1)
+
+
+def test_a_failure_may_be_tried_again_thousands_of_times() -> None:
+    budget = RetryBudget(Retry(kinds=frozenset({"infra"}), per_task=5_000, cap_s=30.0), seed=1)
+    task = Task(fail, (), {}, None, TaskOptions(), 0)
+    delays = [budget.delay_s(task, "infra") for _ in range(5_000)]
+    assert all(delay is not None and 0 <= delay <= 30.0 for delay in delays)
+    assert budget.delay_s(task, "infra") is None
