@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["Exits", "register_loop_cleanup", "unregister_loop_cleanup"]
 
 _of_loop: Final[weakref.WeakValueDictionary[int, Exits]] = weakref.WeakValueDictionary()
+_RAISED: Final = (Exception, asyncio.CancelledError, SystemExit, KeyboardInterrupt)
+"""What a callback may raise. A cancellation among it: who awaits what he cancelled gets that."""
 
 
 class Exits:
@@ -51,8 +53,16 @@ async def _run_all(callbacks: list[Callable[[], Any]], logger: logging.Logger) -
             given = callback()
             if inspect.isawaitable(given):
                 await given
-        except Exception:
+        except _RAISED:
+            if _is_to_stop():
+                raise
             logger.exception("%r, called at the end, raised an error", callback)
+
+
+def _is_to_stop() -> bool:
+    """Whether somebody has cancelled the calling itself: it takes too long."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def register_loop_cleanup(

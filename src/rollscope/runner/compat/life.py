@@ -33,6 +33,8 @@ class TaskRunnerLife:
         self._contract = contract
         self._lock = threading.Lock()
         self._runner: Runner | None = None
+        self._destroyed: Runner | None = None
+        """The runner that `destroy` has seen to, or is about to."""
         self._exits = Exits()
         self._forget_tasks()
         self.exiting = threading.Event()
@@ -89,12 +91,28 @@ class TaskRunnerLife:
             self._exits.belong_to(runner._kernel.loop)
 
     def destroy(self, timeout: float = 30.0) -> list[int]:
-        """End everything now; gives the ids of tasks that were not finished."""
-        runner, was_exiting = self._runner, self.exiting.is_set()
+        """End everything now; gives the ids of tasks that were not finished.
+
+        Raises:
+            RuntimeError: One of its own tasks calls it, and would wait for itself.
+        """
+        runner = self._runner
+        if runner is not None:
+            runner._check_may_block()
         self.exiting.set()
-        if runner is None or was_exiting:
+        with self._lock:
+            is_first = runner is not self._destroyed
+            self._destroyed = runner
+        if runner is None or not is_first:
             self.paused.clear()
             return []
+        try:
+            return self._end(runner, timeout)
+        except BaseException:  # Ctrl-C: the next call is to end what this one has left
+            self._destroyed = None
+            raise
+
+    def _end(self, runner: Runner, timeout: float) -> list[int]:
         began = time.monotonic()
         self._run_hooks(runner, timeout)
         # Before the end makes outcomes of what it cancels: nobody waits for those.
@@ -103,10 +121,11 @@ class TaskRunnerLife:
         self.paused.clear()
         if runner._thread is not None and runner._thread.is_alive():
             self.logger.warning("the thread of AsyncTaskRunner still runs after %g s", timeout)
+        cut = []
         for theirs in report.unfinished:
-            with suppress(LookupError, WaitTimeout, RunnerClosed):
-                runner.wait_for(theirs, 0)
-        return self._fetched(report.unfinished)
+            with suppress(LookupError, WaitTimeout, RunnerClosed):  # a `wait` may have had it
+                cut.append(runner.wait_for(theirs, 0).id)
+        return self._fetched(cut)
 
     def _run_hooks(self, runner: Runner, timeout: float) -> None:
         loop = runner._kernel.loop

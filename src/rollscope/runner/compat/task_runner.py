@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, overload
 
 from rollscope.errors import (
@@ -166,7 +167,8 @@ class AsyncTaskRunner(TaskRunnerLife, Generic[T]):
                 theirs = Submitter(runner, options).submit(self._run, task_id, fn, args, kwargs).id
             except InboxFull:
                 raise self._full() from None
-            self._next_id = max(self._next_id, task_id + 1)
+            if isinstance(task_id, Integral):  # AReaL's runner takes names of any kind
+                self._next_id = max(self._next_id, int(task_id) + 1)
             self._ours[theirs] = task_id
             self._theirs.setdefault(task_id, []).append(theirs)
         return task_id
@@ -240,7 +242,7 @@ class AsyncTaskRunner(TaskRunnerLife, Generic[T]):
         runner = self._usable()
         timeout_s = 0.0 if self.exiting.is_set() else self._seconds(timeout)
         try:
-            outcomes = runner.wait(count, timeout_s, self._contract.order)
+            return runner.wait(count, timeout_s, self._contract.order)
         except WaitTimeout as error:
             if self.exiting.is_set():
                 raise _exiting() from None
@@ -250,9 +252,6 @@ class AsyncTaskRunner(TaskRunnerLife, Generic[T]):
         except (RunnerClosed, RunnerBroken):
             self._check_thread_health()
             raise _exiting() from None
-        if any(outcome.reason is Reason.LOST for outcome in outcomes):
-            self._check_thread_health()
-        return outcomes
 
     def wait_for_task(
         self, task_id: int, timeout: float | None = None, raise_timeout: bool = True
@@ -300,6 +299,8 @@ class AsyncTaskRunner(TaskRunnerLife, Generic[T]):
         return timeout
 
     def _timed(self, outcomes: list[Outcome]) -> list[TimedResult[Any]]:
+        if any(outcome.reason is Reason.LOST for outcome in outcomes):
+            self._check_thread_health()
         ids = self._fetched([outcome.id for outcome in outcomes])
         return [
             TimedResult(
