@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rollscope.runner.checks import check_seconds
 from rollscope.runner.outcome import Reason, Status
 from rollscope.runner.task import DONE, QUEUED, RUNNING
 
@@ -20,9 +21,9 @@ _LOOKS: Final = 4
 class Limits:
     """Watches over limits with the kernel's timers."""
 
-    def __init__(self, kernel: Kernel, cleanup_s: float) -> None:
+    def __init__(self, kernel: Kernel, cleanup_s: float | None) -> None:
         self._kernel = kernel
-        self._cleanup_s = cleanup_s
+        self._cleanup_s = check_seconds("cleanup_s", cleanup_s)
 
     def active_ns(self) -> int:
         """Read a clock that stands still while the runner is paused or its loop is held up."""
@@ -55,6 +56,8 @@ class Limits:
 
     def watch_clean_up(self, task: Task) -> None:
         """Begin to count for a task that was told to stop."""
+        if self._cleanup_s is None:
+            return
         kernel = self._kernel
         due_ns = kernel.clock() + int(self._cleanup_s * 1e9)
         self._at(task, due_ns, lambda: kernel.stops.abandon(task))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
+
+from rollscope.runner.checks import check, is_number
 
 if TYPE_CHECKING:
     from rollscope.runner.task import Task
@@ -28,6 +31,21 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
     per_run: int | None = None
     base_s: float = 0.5
     cap_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        """Refuse what the loop could not cope with.
+
+        Raises:
+            SettingError: A setting has a value that cannot be used.
+        """
+        check("rules", self.rules, "a mapping", is_right=isinstance(self.rules, Mapping))
+        for name in ("per_task", "per_group", "per_run"):
+            given = getattr(self, name)
+            check(name, given, "a number, or None", is_right=given is None or is_number(given))
+        is_right = is_number(self.base_s) and 0 <= self.base_s < math.inf
+        check("base_s", self.base_s, "a number of seconds from 0 on", is_right=is_right)
+        is_right = is_number(self.cap_s) and self.cap_s >= 0
+        check("cap_s", self.cap_s, "a number of seconds from 0 on", is_right=is_right)
 
 
 NO_RETRY: Final = Retry()

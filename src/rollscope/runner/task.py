@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import force_setattr
 
+from rollscope.runner.checks import check, check_seconds, is_hashable, is_id, is_number
 from rollscope.runner.outcome import Reason, Status
+from rollscope.runner.retry import Retry
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
 
     from rollscope.runner.outcome import Attempt, Failure
 
@@ -34,6 +36,17 @@ QUEUED, BACKOFF, RUNNING, FREED, DONE = range(5)
 its outcome to be made, which is soon."""
 
 NO_TAGS: Final[Mapping[str, Any]] = {}
+
+
+_TIME_LIMITS: Final = ("timeout_s", "attempt_timeout_s", "queue_timeout_s", "stall_s")
+_CHECKS: Final[tuple[tuple[str, str, Callable[[Any], bool]], ...]] = (
+    ("id", "an int from 0 on, or None", is_id),
+    ("priority", "a number", is_number),
+    ("tags", "a mapping", lambda given: isinstance(given, Mapping)),
+    ("retry", "a Retry, or None", lambda given: given is None or isinstance(given, Retry)),
+    ("children", "'keep' or 'cancel'", lambda given: given in ("keep", "cancel")),
+    ("group", "anything that is hashable", is_hashable),
+)
 
 
 class TaskOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +78,20 @@ class TaskOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the trace has more to say of it than of most; follows from the others."""
 
     def __post_init__(self) -> None:
-        """Work out once what is asked for every task."""
+        """Refuse what the loop could not cope with, and work out once what it asks of every task.
+
+        Raises:
+            SettingError: A setting has a value that cannot be used.
+        """
+        for name in _TIME_LIMITS:
+            given = getattr(self, name)
+            if given is not None:
+                force_setattr(self, name, check_seconds(name, given))
+        if self.tags is None:
+            force_setattr(self, "tags", NO_TAGS)
+        for name, what, is_right in _CHECKS:
+            given = getattr(self, name)
+            check(name, given, what, is_right=is_right(given))
         limits = (self.timeout_s, self.attempt_timeout_s, self.stall_s)
         force_setattr(self, "is_limited", any(limit is not None for limit in limits))
         is_special = bool(self.tags) or self.tier != "train" or self.timeout_s is not None

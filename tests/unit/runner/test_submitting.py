@@ -1,8 +1,15 @@
 from __future__ import annotations
 
+import asyncio
+import math
 from contextvars import Context, ContextVar
+from typing import Any
 
-from rollscope.runner import Runner
+import pytest
+
+from rollscope.errors import SettingError
+from rollscope.runner import Retry, Runner, Status
+from tests.unit.runner.virtual import Stage, play
 
 PATIENCE_S = 20.0
 MARK: ContextVar[str] = ContextVar("mark", default="nothing")
@@ -32,3 +39,83 @@ def test_each_task_sees_what_was_set_when_it_was_submitted() -> None:
         ids = {Context().run(submit, text): text for text in ("one", "two")}
         seen = {outcome.id: outcome.value for outcome in runner.wait(2, PATIENCE_S)}
     assert seen == ids
+
+
+async def give(value: int) -> int:
+    return value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("timeout_s", "5"),
+        ("attempt_timeout_s", math.nan),
+        ("queue_timeout_s", "5"),
+        ("queue_timeout_s", math.nan),
+        ("stall_s", ()),
+        ("priority", "high"),
+        ("priority", None),
+        ("priority", math.nan),
+        ("id", -1),
+        ("id", 1.5),
+        ("id", "first"),
+        ("group", ["a"]),
+        ("tags", ["a"]),
+        ("retry", 3),
+        ("children", "cancle"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_told_to_who_gives_it(name: str, value: object) -> None:
+    with Runner(probe_s=None) as runner:
+        with pytest.raises(SettingError, match=name):
+            runner.options(**{name: value})
+        assert runner.submit(give, 1).result(PATIENCE_S).value == 1
+
+
+@pytest.mark.parametrize("name", ["timeout_s", "attempt_timeout_s", "queue_timeout_s", "stall_s"])
+@pytest.mark.parametrize("limit_s", [math.inf, 1e300])
+def test_a_limit_that_never_comes_is_no_limit(name: str, limit_s: float) -> None:
+    with Runner(probe_s=None, cleanup_s=limit_s) as runner:
+        handle = runner.options(**{name: limit_s}).submit(give, 1)
+        assert handle.result(PATIENCE_S).value == 1
+
+
+def test_a_clean_up_without_a_limit_is_waited_for() -> None:
+    async def main(stage: Stage) -> None:
+        async def tidy() -> str:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                await asyncio.sleep(1e6)
+            return "tidy"
+
+        handle = stage.runner.submit(tidy)
+        await asyncio.sleep(1.0)
+        stage.runner.cancel(handle.id)
+        outcome = await handle
+        assert (outcome.status, outcome.value) == (Status.CANCELLED, "tidy")
+
+    play(main, cleanup_s=math.inf)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rules": [OSError]},
+        {"per_task": "3"},
+        {"per_run": math.nan},
+        {"base_s": math.inf},
+        {"base_s": -1.0},
+        {"cap_s": None},
+    ],
+)
+def test_a_retry_that_cannot_be_used_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match=next(iter(settings))):
+        Retry(**settings)
+
+
+def test_labels_may_be_left_out_by_saying_none() -> None:
+    with Runner(probe_s=None) as runner:
+        handle = runner.options(tags=None).submit(give, 1)
+        assert runner.cancel(tag=("set", "aime")) == 0
+        assert handle.result(PATIENCE_S).tags == {}
