@@ -17,7 +17,7 @@ from rollscope.errors import RunnerBroken
 from rollscope.runner.admission import Admission
 from rollscope.runner.attempts import Attempts
 from rollscope.runner.breaker import Breaker
-from rollscope.runner.guard import log
+from rollscope.runner.guard import log, quietly
 from rollscope.runner.ledger import Ledger
 from rollscope.runner.leftovers import Leftovers
 from rollscope.runner.limits import Limits
@@ -253,7 +253,13 @@ class Kernel:
         self.figures.running_changed(self.running, self.clock())
         self.running = 0
         self._freed.clear()
+        with quietly("recording the end"):  # which the fault may lie in
+            for task in lost:
+                if task.attempt_ns is None:
+                    self.trace.ended_unstarted(task)
         settled = [outcome_of(task, None) for task in lost]
+        with quietly("recording the end"):
+            self.trace.ended_without_loop(settled)
         for task in lost:
             task.state = DONE
             task.context = task.runs_in = None

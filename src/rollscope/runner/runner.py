@@ -274,7 +274,10 @@ class Runner(Keeping, Steering, Ending, Reporting):
             kernel.requeueing.forget(outcomes)
         if kernel.has_groups:
             kernel.groups.difference_update(outcome.id for outcome in outcomes)
-            kernel.trace.delivered([part for whole in outcomes for part in whole.parts], now_ns)
+            parts = [part for whole in outcomes for part in whole.parts]
+            for part in parts:
+                force_setattr(part, "delivered_ns", now_ns)
+            kernel.trace.delivered(parts, now_ns)
         elif kernel.trace.is_on:
             kernel.trace.delivered(outcomes, now_ns)
 

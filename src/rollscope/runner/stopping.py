@@ -65,7 +65,7 @@ class Stops:
                 kernel.queues.forget(task)
             task.end(status, reason, failure=task.failure)
             task.finished_ns = now_ns
-            if task.started_ns is None:
+            if task.attempt_ns is None:
                 kernel.trace.ended_unstarted(task)
             ended.append(task)
         kernel.end(ended, queued=queued, backoff=len(ended) - queued)

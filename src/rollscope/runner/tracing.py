@@ -8,7 +8,6 @@ has fetched it by then; what is learned later is added to it.
 from __future__ import annotations
 
 import time
-from contextvars import Context
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -17,8 +16,9 @@ from rollscope.instrument import default
 from rollscope.instrument.buffers import Host
 from rollscope.model.loops import BLOCKED_EVENT, LAG_METRIC
 from rollscope.runner.lane import Lane
+from rollscope.runner.outcome import Status
 from rollscope.runner.recording import announce_sessions, record_attempt, record_sessions
-from rollscope.runner.sessionfacts import StartFacts, facts_of
+from rollscope.runner.sessionfacts import VERDICTS, StartFacts, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rollscope.instrument.binding import SpanTypes
     from rollscope.instrument.hosted import Begin, HostedSession
     from rollscope.instrument.recorder import Recorder
-    from rollscope.instrument.spans import Span
     from rollscope.instrument.tracer import Tracer
     from rollscope.runner.gates import Gate
     from rollscope.runner.outcome import Outcome
@@ -99,17 +98,22 @@ class Trace:
             )
 
     def ended_unstarted(self, task: Task) -> None:
-        """Begin a session for a task that ends without having started: one without any length."""
-        if task.span is None:
-            Context().run(Trace.started, self, task)
-        span: Span | None = task.span
+        """Begin a session for an attempt that ends without having started: one without length.
+
+        It belongs to what its task was submitted in, or to the attempts before it.
+        """
+        self.refresh()  # nothing may have started yet
+        span: HostedSession | None = task.span
+        if span is None or span.is_over:
+            task.origin.copy().run(Trace.started, self, task)
+            span = task.span
         if span is not None:
             span.start_ns = task.finished_ns or span.start_ns
 
     def attempt_ended(self, task: Task) -> None:
         """Record an attempt that is followed by another."""
         span: HostedSession | None = task.span
-        if span is None or self._types is None:
+        if span is None or span.is_over or self._types is None:
             return
         if self._recorder is not None:
             span.is_over = True
@@ -130,6 +134,17 @@ class Trace:
                 span.is_over = True
                 if span.has_id:  # and so may be among the open ones
                     no_longer_open(span.id, None)
+
+    def ended_without_loop(self, outcomes: Sequence[Outcome]) -> None:
+        """Record outcomes at once that were made when the loop turned no more."""
+        if self._recorder is None:
+            return
+        for outcome in outcomes:
+            span = outcome.span
+            if span is not None:
+                span.is_over = True
+                self._recorder.buffers.open.pop(span.id, None)
+                self._hosted.extend(facts_of(outcome))
 
     def _record_unfetched(self) -> None:
         """Record what has ended a while ago; what has ended just now may still be fetched."""
@@ -174,7 +189,10 @@ class Trace:
         if span is not None and span.ref is not None and self._types is not None:
             post_s = (now_ns - outcome.finished_ns) * 1e-9
             total_s = (now_ns - outcome.submitted_ns) * 1e-9
-            self._types.add_facts(span.ref, {"post_wait_s": post_s, "total_s": total_s})
+            facts: dict[str, Any] = {"post_wait_s": post_s, "total_s": total_s}
+            if outcome.status is Status.STALE:  # it has become so in the outbox
+                facts |= {"outcome": VERDICTS[outcome.status], "reason": outcome.reason.value}
+            self._types.add_facts(span.ref, facts)
 
     def consumed(self, outcomes: Sequence[Outcome], step: int | None) -> None:
         """Note that the trainer has used outcomes."""

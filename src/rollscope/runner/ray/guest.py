@@ -65,6 +65,9 @@ class GuestTrace(Trace):
     def ended(self, outcomes: Sequence[Outcome]) -> None:
         """Leave closing the session to the head."""
 
+    def ended_without_loop(self, outcomes: Sequence[Outcome]) -> None:
+        """Leave closing the session to the head."""
+
     def held_by(self, holder: str | None, *rest: Any) -> None:
         """Leave it to the head what holds work back."""
 
