@@ -87,15 +87,15 @@ def test_an_attempt_is_recorded_once_if_the_next_one_is_stopped_before_it_starts
             raise OSError("the text")
 
     async def main(stage: Stage) -> None:
-        runner = stage.runner
-        handle = runner.options(key="item").submit(fail_once)
+        kernel = stage.runner._kernel
+        handle = stage.runner.options(key="item").submit(fail_once)
         await asyncio.sleep(0.001)
-        task = runner._kernel.live[handle.id]
-        runner._kernel.attempts._come_back(task)
-        runner._kernel.turn()
-        with runner.pause("weights", mode="abort"):
-            await asyncio.sleep(1.0)
-        await handle
+        task = kernel.live[handle.id]
+        kernel.attempts._come_back(task)
+        kernel.turn()
+        kernel.stops.abort(task)
+        outcome = await handle
+        assert [one.started_ns is None for one in outcome.history] == [False, True, False]
 
     play(main, retry=FLAKY, seed=1)
     ends = [one for one in run.records() if isinstance(one, SpanRecord) and one.end_ns is not None]
