@@ -162,7 +162,7 @@ class Settings:
         read_function,
         "a function, or its import path as module:function",
         "Called with the name and value of each payload, gives what is kept instead; None keeps "
-        "nothing. A payload that it fails on is dropped.",
+        "nothing. A payload that it fails on, or hangs in, is dropped.",
     )
     metric_series = Setting[int](
         2_000,

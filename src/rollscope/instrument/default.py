@@ -66,8 +66,8 @@ def init(
             an object with `open`, `write` and `close`.
         tags: Labels kept with the run.
         payloads: Keep what is given to `payload`.
-        redact: Called with the name and value of each payload before it is kept, in the writer's
-            thread; gives what is kept instead, None for nothing.
+        redact: Called with the name and value of each payload before it is kept, in a thread
+            of its own; gives what is kept instead, None for nothing.
         viewer: Start the live page in a process of its own: `True`, a port, or `"stay"`.
         **settings: The settings of `rollscope.config`, for those who need them.
 

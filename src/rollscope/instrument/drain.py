@@ -14,15 +14,13 @@ from rollscope.instrument.encoder import encode_rows
 from rollscope.instrument.guard import guarded, tell_once
 from rollscope.instrument.packer import Packer
 from rollscope.instrument.parcel import Importance, count_held, importance_of
-from rollscope.instrument.redaction import Redaction, RedactionFailed
+from rollscope.instrument.payloads import Payloads
 from rollscope.instrument.samples import Samples
-from rollscope.instrument.sanitise import clean_attrs, clean_text
-from rollscope.instrument.snapshot import snapshot_payload
+from rollscope.instrument.sanitise import clean_attrs
 from rollscope.instrument.stepaside import step_aside
 from rollscope.model.batch import (
     Fact,
     Heartbeat,
-    Payload,
     ProcessHeader,
     SpanColumns,
     Stack,
@@ -105,7 +103,7 @@ class Drain:
         self._is_unmarked = False
         self._last_heartbeat_ns = clock.mono_ns()
         self._reported_drops: dict[str, int] = {}
-        self._redaction = Redaction(settings.redact)
+        self.payloads = Payloads(self._packer, outbox, settings, clock)
         self._samples = Samples(settings.metric_series, settings.metric_s, outbox.count_drop)
 
     def run(
@@ -114,6 +112,7 @@ class Drain:
         stacks: list[SpanStack] | None = None,
         is_flush: bool = False,
         end: str | None = None,
+        patience_s: float = 0.0,
     ) -> None:
         """Pack everything recorded up to now.
 
@@ -121,6 +120,7 @@ class Drain:
             stacks: Stacks to write along.
             is_flush: Whether metrics that are not due are packed too.
             end: Why the log ends with this drain, if it does.
+            patience_s: How long such an end waits for payloads that are being redacted.
         """
         if not self._packer.has_begun:
             if self._header.parent is not None and self._buffers.is_empty():
@@ -143,18 +143,25 @@ class Drain:
             raise
         self._pack_marked(ends, starts)
         with guarded("packing payloads"):
-            self._pack_payloads()
+            self.payloads.pack(self._take("payload", self._buffers.payloads))
         with guarded("packing late facts"):
             self._pack_facts()
         with guarded("packing metrics"):
             self._pack_metrics(is_all=is_flush or end is not None)
         with guarded("packing stacks"):
             self._pack_stacks(stacks or [])
+        if end is not None:
+            with guarded("packing the last payloads"):  # after all else, which the sink takes now
+                self.payloads.pack_last(patience_s)
         self._pack_heartbeat(end)
 
     def has_nothing_new(self) -> bool:
         """Say whether all but metrics is as it was left, as it is where all wait for an engine."""
-        return not self._is_unmarked and self._announcer.has_nothing_new()
+        return (
+            not self._is_unmarked
+            and self.payloads.is_redacted()
+            and self._announcer.has_nothing_new()
+        )
 
     def run_rows(self) -> None:
         """Pack the rows only, and add metrics up.
@@ -313,39 +320,6 @@ class Drain:
             self._outbox.count_drop({what: excess}, "overload")
             del taken[:excess]
         return taken
-
-    def _pack_payloads(self) -> None:
-        pending: list[Payload] = []
-        size = 0
-        for trace_id, span_id, mono_ns, name, value in self._take(
-            "payload", self._buffers.payloads
-        ):
-            try:
-                kept = self._redaction.apply(name, value)
-            except RedactionFailed:
-                self._outbox.count_drop({"payload": 1}, "redact")
-                continue
-            if kept is None and value is not None:
-                continue
-            try:
-                text, cut = snapshot_payload(kept, self._settings.payload_max_bytes)
-            except Exception:
-                self._outbox.count_drop({"payload": 1}, "not_encodable")
-                with guarded("encoding a payload"):
-                    raise
-                continue
-            pending.append(Payload(trace_id, span_id, mono_ns, clean_text(name, 256), text, cut))
-            size += len(text)
-            if size > _FRAME_BYTES // 2:
-                self._put_payloads(pending)
-                pending, size = [], 0
-        if pending:
-            self._put_payloads(pending)
-
-    def _put_payloads(self, payloads: list[Payload]) -> None:
-        batch = self._packer.payload_batch()
-        batch.payloads = payloads
-        self._packer.put(batch, Importance.ORDINARY, {"payload": len(payloads)})
 
     def _pack_facts(self) -> None:
         limit = self._settings.attr_max_bytes

@@ -49,6 +49,8 @@ _CALM_SHARE: Final = 0.95
 """No longer than this part of `drain_s`, since a kill is to lose no more than that."""
 _OUTBOX_SHARE: Final = 0.75
 """Part of the memory bound that encoded frames may take; the rest is the buffer's."""
+_REDACTION_SHARE: Final = 0.5
+"""Part of the time for ending that payloads may take to be redacted; the rest is the sink's."""
 
 
 class Recorder:
@@ -104,6 +106,7 @@ class Recorder:
         self._pipe = WakePipe()
         self._flushes: list[threading.Event] = []
         self._end: str | None = None
+        self._patience_s = 0.0
         self._has_ended = False
         self._is_left = False
         self._is_busy = False
@@ -123,6 +126,7 @@ class Recorder:
     def start(self) -> None:
         """Start writing."""
         self.outbox.start()
+        self._drain.payloads.start()
         self._thread.start()
 
     @property
@@ -137,16 +141,24 @@ class Recorder:
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything recorded before this call is with the sink."""
         deadline = time.monotonic() + timeout_s
+        is_drained = self._drain_by(deadline)
+        if is_drained and not self._drain.payloads.is_redacted():
+            # What payloads have become once they are redacted is taken by another drain.
+            is_redacted = self._drain.payloads.wait_redacted(deadline - time.monotonic())
+            is_drained = is_redacted and self._drain_by(deadline)
+        return is_drained and self.outbox.wait_empty(deadline - time.monotonic())
+
+    def _drain_by(self, deadline: float) -> bool:
         drained = threading.Event()
         self._flushes.append(drained)
         self._pipe.wake()
         # Not `drained.wait`, whose lock the writer needs, and a signal handler may end the writer.
-        is_drained = wait_until(drained.is_set, timeout_s)
-        return is_drained and self.outbox.wait_empty(deadline - time.monotonic())
+        return wait_until(drained.is_set, deadline - time.monotonic())
 
     def stop(self, why: str, timeout_s: float) -> bool:
         """Write everything and end; false if the sink did not take it in time."""
         deadline = time.monotonic() + timeout_s
+        self._patience_s = timeout_s * _REDACTION_SHARE
         self._end = why
         self._pipe.wake()
         wait_until(lambda: self._has_ended, timeout_s)
@@ -210,7 +222,8 @@ class Recorder:
             for drained in waiting:
                 drained.set()
         with suppress(SystemExit), guarded("writing the last records"):
-            self._drain.run(end=self._end)
+            self._drain.run(end=self._end, patience_s=self._patience_s)
+        self._drain.payloads.stop()
         for drained in take_all(self._flushes):
             drained.set()
 

@@ -163,22 +163,30 @@ def test_drops_of_a_slow_sink_reach_the_run(gated: GatedSink) -> None:
     assert "session" in names
 
 
+class HoldingClock(FakeClock):
+    """Holds the writer, from when it is told to until the gate is opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_holding = False
+        self.reached, self.gate = threading.Event(), threading.Event()
+
+    def mono_ns(self) -> int:
+        if self.is_holding and threading.current_thread() is not threading.main_thread():
+            self.reached.set()
+            self.gate.wait(30)
+        return super().mono_ns()
+
+
 def test_stopping_before_the_writer_is_done_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    reached, gate = threading.Event(), threading.Event()
-
-    def redact(name: str, value: object) -> object:
-        reached.set()
-        gate.wait(30)
-        return value
-
-    tracer = rs.Tracer(run="r", sink=MemorySink(), payloads=True, redact=redact, drain_s=0.02)
-    with tracer.span("outer"):
-        tracer.payload("text", "x")
-    assert reached.wait(30)
+    clock = HoldingClock()
+    tracer = rs.Tracer(run="r", sink=MemorySink(), clock=clock, drain_s=0.02)
+    clock.is_holding = True
+    assert clock.reached.wait(30)
     for _ in range(3):
         with tracer.span("late"):
             tracer.count("calls")
     assert not tracer.shutdown(timeout_s=0.05)
-    gate.set()
+    clock.gate.set()
     (sentence,) = [record.getMessage() for record in caplog.records]
     assert sentence == "Rollscope could not write the last 6 records of run 'r' in 0.05 s"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,9 @@ import pytest
 
 import rollscope
 from rollscope.errors import SettingError
-from rollscope.instrument.redaction import function_path
+from rollscope.instrument.redaction import Redaction, function_path
 from rollscope.testing.capture import Capture, capture
+from rollscope.testing.fakes import FakeClock
 
 SECRET = "sk-very-secret"  # noqa: S105  (it is none)
 
@@ -60,7 +64,13 @@ def leaves(name: str, value: Any) -> Any:
     raise SystemExit(3)
 
 
-@pytest.mark.parametrize("redact", [fails, leaves, "no_such_module:f", f"{__name__}:SECRET"])
+def is_cancelled(name: str, value: Any) -> Any:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(
+    "redact", [fails, leaves, is_cancelled, "no_such_module:f", f"{__name__}:SECRET"]
+)
 def test_a_payload_that_the_function_fails_on_is_dropped_counted_and_told_once(
     redact: Callable[[str, Any], Any] | str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -70,6 +80,106 @@ def test_a_payload_that_the_function_fails_on_is_dropped_counted_and_told_once(
     assert drops == {"payload.redact": 2}
     (told,) = [one.getMessage() for one in caplog.records if "redact" in one.getMessage()]
     assert SECRET not in told
+
+
+class Hanging:
+    """A function that hangs in each payload until the gate is opened."""
+
+    def __init__(self) -> None:
+        self.reached, self.gate = threading.Event(), threading.Event()
+
+    def __call__(self, name: str, value: Any) -> Any:
+        self.reached.set()
+        self.gate.wait(30)
+        return value
+
+
+@pytest.fixture
+def hanging() -> Iterator[Hanging]:
+    function = Hanging()
+    yield function
+    function.gate.set()
+
+
+def test_spans_are_written_while_the_function_hangs(hanging: Hanging) -> None:
+    with capture(payloads=True, redact=hanging) as captured:
+        with rollscope.span("before"):
+            rollscope.payload("a", 1)
+        assert hanging.reached.wait(30)
+        with rollscope.span("after"):
+            pass
+        assert not captured.tracer.flush(0.3)
+        names = b"".join(frame.data for frame in captured.sink.frames)
+        assert b"before" in names
+        assert b"after" in names
+        hanging.gate.set()
+        assert texts(captured) == [("a", "1")]
+
+
+def test_what_waits_for_a_function_that_hangs_stays_within_the_bound(hanging: Hanging) -> None:
+    drops: Counter[str] = Counter()
+    redaction = Redaction(
+        hanging,
+        FakeClock(),
+        lambda contents, reason: drops.update({reason: contents["payload"]}),
+        limit_bytes=250_000,
+    )
+    redaction.start()
+    redaction.exchange([(b"t" * 16, 1, 1, "first", 0)])
+    assert hanging.reached.wait(30)
+    for number in range(40):
+        redaction.exchange([(b"t" * 16, 1, number, "long", {"text": ["x" * 65_000]})])
+    hanging.gate.set()
+    kept = redaction.finish(30)
+    redaction.stop()
+    assert [payload[2] for payload in kept] == [1, 36, 37, 38, 39]  # the oldest went
+    assert drops == {"redact": 36}
+
+
+def test_a_function_that_does_not_return_is_given_up_counted_and_told_once(
+    hanging: Hanging, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = FakeClock()
+    with (
+        caplog.at_level(logging.WARNING, "rollscope"),
+        capture(payloads=True, redact=hanging, clock=clock, drain_s=0.01) as captured,
+    ):
+        with rollscope.span("work"):
+            rollscope.payload("hangs", SECRET)
+            assert hanging.reached.wait(30)
+            rollscope.payload("waits", SECRET)
+            assert not captured.tracer.flush(0.05)
+            clock.advance(31)
+            assert captured.tracer.flush(30)  # nothing waits for it any more
+            rollscope.payload("comes", SECRET)
+            assert captured.tracer.flush(30)
+            hanging.gate.set()
+            while not texts(captured):  # it has to come back from where it hung first
+                rollscope.payload("again", 1)
+        assert {name for name, _ in texts(captured)} == {"again"}
+        assert dropped(captured)["payload.redact"] >= 3
+    (told,) = [one.getMessage() for one in caplog.records if "redact" in one.getMessage()]
+    assert "30 s" in told
+
+
+def test_what_the_function_still_holds_at_the_end_is_counted(hanging: Hanging) -> None:
+    with capture(payloads=True, redact=hanging) as captured:
+        with rollscope.span("work"):
+            for _ in range(3):
+                rollscope.payload("a", SECRET)
+        assert hanging.reached.wait(30)
+        captured.tracer.shutdown(0.2)
+        assert dropped(captured) == {"payload.redact": 3}
+        hanging.gate.set()
+
+
+def test_nothing_that_waits_for_the_function_is_lost_at_the_end() -> None:
+    with capture(payloads=True, redact=mask, drain_s=60) as captured:
+        with rollscope.span("work"):
+            for number in range(90):
+                rollscope.payload("a", number)
+        captured.tracer.shutdown()
+        assert texts(captured) == [("a", f'"{number}"') for number in range(90)]
 
 
 def test_what_the_function_returns_may_be_anything() -> None:
