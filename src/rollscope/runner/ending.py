@@ -14,7 +14,7 @@ import msgspec
 
 from rollscope.errors import RunnerError
 from rollscope.runner.base import RunnerBase
-from rollscope.runner.guard import quietly
+from rollscope.runner.guard import log
 from rollscope.runner.outcome import Reason, Status
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ DrainMode = Literal["finish", "checkpoint", "cancel"]
 
 _PATIENCE_S: Final = 0.05
 """How long those who wait may still get what the end itself makes, before they are let go."""
+_RAISED: Final = (Exception, asyncio.CancelledError, SystemExit, KeyboardInterrupt)
+"""What is logged of a callback: who awaits what it has cancelled itself gets a cancellation too."""
 
 
 class DrainReport(msgspec.Struct, frozen=True):
@@ -56,7 +58,7 @@ class Ending(RunnerBase):
     _thread: threading.Thread | None
     _exit_callbacks: list[Callable[[], Any]]
     _is_stopping: bool
-    """Whether the thread of the loop is past its last turn; set by that thread."""
+    """Whether the loop is being stopped, or was; set by its thread."""
     _watcher: Any
 
     def on_exit(self, act: Callable[[], Any]) -> None:
@@ -198,8 +200,11 @@ class Ending(RunnerBase):
             kernel.end_all(Status.CANCELLED, Reason.CLOSED, None, "the loop is blocked")
 
     async def aclose(self, timeout_s: float = 30.0) -> CloseReport:
-        """As `close`, for a runner on the caller's loop."""
-        kernel = self._kernel
+        """As `close`, for coroutines of any loop but that of the runner's own thread."""
+        kernel, thread = self._kernel, self._thread
+        if thread is not None and thread.is_alive():
+            self._check_may_block()
+            return await asyncio.to_thread(Ending.close, self, timeout_s)
         if self._is_closed or kernel.loop is None:
             return self._report([])
         self._refuse(f"the runner {self.name!r} is closed")
@@ -243,7 +248,8 @@ class Ending(RunnerBase):
 
     def _stop_loop(self) -> None:
         if self._is_stopping:
-            return  # somebody else has stopped it, and its thread is ending it
+            return  # by another close, or by somebody else, and its thread is ending it
+        self._is_stopping = True
         loop = self._kernel.loop
         assert loop is not None  # noqa: S101  (this runs on it)
 
@@ -258,10 +264,15 @@ class Ending(RunnerBase):
     async def _run_exit_callbacks(self) -> None:
         while self._exit_callbacks:
             act = self._exit_callbacks.pop()
-            with quietly("what was to be done at the end"):
+            try:
                 given = act()
                 if inspect.isawaitable(given):
                     await given
+            except _RAISED:
+                myself = asyncio.current_task()
+                if myself is not None and myself.cancelling():
+                    raise  # nobody waits for this end any more
+                log.exception("what was to be done at the end raised an error")
 
     def _report(self, unfinished: list[int]) -> CloseReport:
         kernel = self._kernel

@@ -148,6 +148,89 @@ def test_when_the_loop_dies_every_task_is_lost_and_every_waiter_is_told(
         assert [handle.result(PATIENCE_S).value for handle in handles] == list(range(5))
 
 
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("kind", [asyncio.CancelledError, SystemExit, KeyboardInterrupt])
+def test_whatever_an_exit_callback_raises_does_not_keep_the_runner(
+    kind: type[BaseException], loop: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    done: list[str] = []
+
+    async def fail() -> None:
+        raise kind
+
+    runner = Runner(probe_s=None, loop=loop).start()
+    runner.on_exit(lambda: done.append("next"))
+    runner.on_exit(fail)
+    runner.close(PATIENCE_S)
+    assert done == ["next"]
+    assert runner._thread is not None
+    assert not runner._thread.is_alive()
+    assert "at the end raised an error" in caplog.text
+
+
+def test_an_exit_callback_may_await_what_it_has_cancelled_on_the_callers_loop() -> None:
+    async def main() -> list[str]:
+        done: list[str] = []
+
+        async def end() -> None:
+            work = asyncio.ensure_future(asyncio.Event().wait())
+            work.cancel()
+            await work
+
+        async with Runner(probe_s=None) as runner:
+            runner.on_exit(lambda: done.append("next"))
+            runner.on_exit(end)
+        assert runner.health().state == "closed"
+        return done
+
+    assert asyncio.run(main()) == ["next"]
+
+
+def test_a_second_close_beside_the_first_cuts_no_exit_callback() -> None:
+    runner = Runner(probe_s=None).start()
+    started, release = threading.Event(), threading.Event()
+    done: list[str] = []
+
+    async def held() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.to_thread(release.wait, PATIENCE_S)
+
+    async def end() -> None:
+        for _ in range(100):
+            await asyncio.sleep(0)
+        done.append("all of it")
+
+    runner.on_exit(end)
+    runner.submit(held)
+    started.wait(PATIENCE_S)
+    closing = [threading.Thread(target=runner.close) for _ in range(2)]
+    for thread in closing:
+        thread.start()
+    while len(runner._kernel.on_change) < len(closing):  # both wait for the task
+        time.sleep(0)
+    release.set()
+    for thread in closing:
+        thread.join(PATIENCE_S)
+    assert done == ["all of it"]
+
+
+def test_a_runner_with_a_thread_of_its_own_can_be_closed_by_a_coroutine() -> None:
+    async def main() -> None:
+        runner = Runner(probe_s=None).start()
+        handle = runner.submit(wait_for_ever)
+        report = await runner.aclose(PATIENCE_S)
+        assert report.unfinished == [handle.id]
+        assert runner._thread is not None
+        assert not runner._thread.is_alive()
+        assert runner.wait_for(handle.id).reason is Reason.CLOSED
+        assert await runner.aclose() == runner.close()
+
+    asyncio.run(main())
+
+
 def test_a_close_leaves_a_loop_alone_that_is_ending_by_itself(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
