@@ -29,12 +29,16 @@ class LocalLauncher:
     def launch(self, task: Task) -> None:
         """Start an attempt."""
         task.context = context = task.origin.copy()  # each attempt begins with what was submitted
+        try:
+            name = getattr(task.fn, "__name__", None)
+        except Exception:  # code of the user's; the call itself will tell
+            name = None
         # Not `loop.create_task`, which asks the task factory: that is for the children of tasks.
         # Named as its function is: it says more than a number, which would be a text for each.
         task.runs_in = asyncio.Task(
             run_rollscope_task(task),
             loop=self._loop,
-            name=getattr(task.fn, "__name__", None),
+            name=name,
             context=context,
         )
 

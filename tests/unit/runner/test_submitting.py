@@ -119,3 +119,18 @@ def test_labels_may_be_left_out_by_saying_none() -> None:
         handle = runner.options(tags=None).submit(give, 1)
         assert runner.cancel(tag=("set", "aime")) == 0
         assert handle.result(PATIENCE_S).tags == {}
+
+
+class _Unbound:
+    """Stands for something that is not there: a proxy of a web framework, or of a remote object."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("nothing is bound to this")
+
+    async def __call__(self) -> str:
+        return "called"
+
+
+def test_a_function_whose_name_cannot_be_had_is_called_all_the_same() -> None:
+    with Runner(probe_s=None) as runner:
+        assert runner.submit(_Unbound()).result(PATIENCE_S).value == "called"
