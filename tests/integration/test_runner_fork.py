@@ -70,3 +70,67 @@ def test_a_forked_child_has_a_closed_copy_and_the_parent_goes_on(lab: Lab) -> No
     program = lab.start(_PROGRAM)
     _, err = program.communicate(timeout=PATIENCE_S)
     assert program.returncode == 0, err
+
+
+_ORPHANED = """
+    import asyncio, os, signal
+    from rollscope.runner import Runner
+
+    async def give():
+        return 1
+
+    def own(hold):
+        async def main():
+            async with Runner(journal="in-loop"):
+                with Runner(journal="journal") as runner:
+                    runner.submit(give).result(10)
+                    if os.fork() == 0:
+                        os.close(hold[1])
+                        os.read(hold[0], 1)
+                        os._exit(0)
+                    os.kill(os.getpid(), signal.SIGKILL)
+        asyncio.run(main())
+
+    hold = os.pipe()
+    owner = os.fork()
+    if owner == 0:
+        own(hold)
+    os.waitpid(owner, 0)
+    for name in ("journal", "in-loop"):
+        with Runner(journal=name):
+            pass
+    os.close(hold[1])
+"""
+
+
+def test_a_forked_child_does_not_keep_the_journal_of_a_killed_parent(lab: Lab) -> None:
+    program = lab.start(_ORPHANED)
+    _, err = program.communicate(timeout=PATIENCE_S)
+    assert program.returncode == 0, err
+
+
+_ON_ITS_LOOP = """
+    import asyncio, os
+    from rollscope.errors import RunnerClosed
+    from rollscope.runner import Runner
+
+    async def main():
+        async with Runner() as runner:
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    runner.submit(asyncio.sleep, 0)
+                except RunnerClosed:
+                    os._exit(0)
+                os._exit(1)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+            assert (await runner.submit(asyncio.sleep, 0, "mine")).value == "mine"
+
+    asyncio.run(main())
+"""
+
+
+def test_the_copy_of_a_runner_on_a_loop_of_the_program_is_closed_too(lab: Lab) -> None:
+    program = lab.start(_ON_ITS_LOOP)
+    _, err = program.communicate(timeout=PATIENCE_S)
+    assert program.returncode == 0, err

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rollscope.errors import StateError
+from rollscope.errors import SettingError, StateError
 from rollscope.runner.gates.accounting import StalenessCounters
 from rollscope.runner.groups.group import Call, Group
 from rollscope.runner.groups.grouping import Grouping
@@ -15,16 +15,19 @@ from rollscope.runner.groups.outcome import GroupOutcome
 from rollscope.runner.journal.records import records_of
 from rollscope.runner.journal.writer import Journal
 from rollscope.runner.keeper import Keeper
-from rollscope.runner.outcome import Outcome, Reason, Status
+from rollscope.runner.outcome import Outcome, Status
 from rollscope.runner.saving import (
     load_calls,
+    load_counts,
+    load_gates,
     load_options,
     load_outcome,
     load_spec,
+    load_state,
     save_input,
     save_outcome,
 )
-from rollscope.runner.state import SCHEMA, Input, PickleCodec, RunnerState
+from rollscope.runner.state import Input, PickleCodec, RunnerState
 from rollscope.runner.task import Task
 
 if TYPE_CHECKING:
@@ -132,11 +135,7 @@ class Keeping(Grouping):
             StateError: The runner is not fresh, or something cannot be decoded; nothing is changed.
         """
         keeper = self._keeper()
-        restored = msgspec.convert(state, RunnerState)
-        if restored.schema != SCHEMA:
-            raise StateError(
-                f"the state has schema {restored.schema}, and this is Rollscope for {SCHEMA}"
-            )
+        restored = load_state(state)
         if self._kernel.ledger.submitted or keeper.acked:
             raise StateError("a state can be loaded into a runner before its first task only")
         self._restore(restored)
@@ -149,10 +148,8 @@ class Keeping(Grouping):
         later_ns = kernel.clock() - state.clock_ns
         outcomes = [load_outcome(one, codec, later_ns) for one in state.outcomes]
         inputs = [(one, *self._load_input(one)) for one in state.inputs]
-        counts = {
-            (Status(status), Reason(reason)): count
-            for (status, reason), count in ((key.split("/"), n) for key, n in state.counts.items())
-        }
+        counts = load_counts(state)
+        self._restore_gates(state, outcomes)
         spare = sum(given.spec.max_replacements for _, given, _ in inputs if given.spec is not None)
         with kernel.lock:
             # Members that took the place of others have ids that no record tells of.
@@ -174,13 +171,16 @@ class Keeping(Grouping):
                 if given.spec is not None:
                     self._expect_group(saved.id)
                 self._enlist(tasks)
-        self._restore_gates(state, outcomes)
         for waiter in woken:
             waiter.notify()
         kernel.call_loop(kernel.turn)
 
     def _load_input(self, saved: SavedInput) -> tuple[Input, list[Task]]:
         calls, options, spec = load_calls(saved, self._codec), load_options(saved), load_spec(saved)
+        try:
+            self._kernel.queues.check(options.tier)
+        except SettingError as error:
+            raise StateError(f"task {saved.id} cannot be restored: {error}") from error
         given = Input(calls, options, spec)
         given.attempts = saved.attempts
         if saved.partial is not None:
@@ -201,9 +201,10 @@ class Keeping(Grouping):
 
     def _restore_gates(self, state: RunnerState, outcomes: Iterable[Outcome]) -> None:
         parts = [part for outcome in outcomes for part in outcome.parts]
+        states = load_gates(state, self._codec)
         for gate in self._kernel.admission.gates:
-            if gate.name in state.gates and hasattr(gate, "load_state_dict"):
-                gate.load_state_dict(self._codec.decode(state.gates[gate.name]))
+            if gate.name in states and hasattr(gate, "load_state_dict"):
+                gate.load_state_dict(states[gate.name])
             counters = getattr(gate, "counters", None)
             if isinstance(counters, StalenessCounters):
                 _restore_counters(counters, state.version, parts)
@@ -257,6 +258,11 @@ class Keeping(Grouping):
         keeper = self._kernel.keeper
         if keeper is not None and keeper.journal is not None:
             keeper.journal.close()
+
+    def _leave_journal(self) -> None:
+        keeper = self._kernel.keeper
+        if keeper is not None and keeper.journal is not None:
+            keeper.journal.leave_to_parent()
 
 
 def _restore_counters(

@@ -236,6 +236,7 @@ class Runner(Keeping, Steering, Ending, Reporting):
     async def __aenter__(self) -> Self:
         self._begin_anew()
         self._open_journal()
+        _watch_forks(self)
         self._kernel.finds_children_by_context = True
         self._kernel.bind(asyncio.get_running_loop())
         self._refusal = None
@@ -277,9 +278,9 @@ class Runner(Keeping, Steering, Ending, Reporting):
             parts = [part for whole in outcomes for part in whole.parts]
             for part in parts:
                 force_setattr(part, "delivered_ns", now_ns)
-            kernel.trace.delivered(parts, now_ns)
+            kernel.trace.delivered(parts)
         elif kernel.trace.is_on:
-            kernel.trace.delivered(outcomes, now_ns)
+            kernel.trace.delivered(outcomes)
 
     def _judge_ages(self, outcomes: Sequence[Outcome]) -> None:
         version, figures = self._kernel.version, self._kernel.figures
@@ -350,6 +351,7 @@ def _watch_forks(runner: Runner) -> None:
 
 def _close_copies() -> None:
     for runner in list(_alive):
+        runner._leave_journal()
         runner._renew_limit()
         runner._begin_life()
         runner._refusal = "this runner belongs to the process that this one was forked from"

@@ -9,12 +9,15 @@ from __future__ import annotations
 import importlib
 import pickle
 from operator import attrgetter
+from random import Random
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from rollscope.errors import StateError
 from rollscope.runner.groups.outcome import GroupOutcome
 from rollscope.runner.outcome import Outcome, Reason, Status
-from rollscope.runner.state import SavedCall, SavedInput, SavedOutcome
+from rollscope.runner.state import SCHEMA, RunnerState, SavedCall, SavedInput, SavedOutcome
 from rollscope.runner.task import TaskOptions
 
 if TYPE_CHECKING:
@@ -24,12 +27,69 @@ if TYPE_CHECKING:
 
 __all__ = [
     "load_calls",
+    "load_counts",
+    "load_gates",
     "load_options",
     "load_outcome",
     "load_spec",
+    "load_state",
     "save_input",
     "save_outcome",
 ]
+
+# --- the whole -----------------------------------------------------------------------------------
+
+
+def load_state(given: Any) -> RunnerState:  # noqa: ANN401  (whatever a program took for a state)
+    """Read what `state_dict` gave.
+
+    Raises:
+        StateError: It is of another schema, or something else altogether.
+    """
+    schema = given.get("schema") if isinstance(given, dict) else None
+    if schema is not None and schema != SCHEMA:
+        raise StateError(f"the state has schema {schema}, and this is Rollscope for {SCHEMA}")
+    try:
+        state = msgspec.convert(given, RunnerState)
+        if state.random is not None:
+            Random().setstate(state.random)  # noqa: S311  (to see whether it is one)
+    except (ValueError, TypeError) as error:
+        raise StateError(f"this is not the state of a runner: {error}") from error
+    return state
+
+
+def load_counts(state: RunnerState) -> dict[tuple[Status, Reason], int]:
+    """Give how many outcomes of each kind there were.
+
+    Raises:
+        StateError: It counts what this version does not know.
+    """
+    counts: dict[tuple[Status, Reason], int] = {}
+    for name, count in state.counts.items():
+        status, _, reason = name.partition("/")
+        try:
+            counts[Status(status), Reason(reason)] = count
+        except ValueError as error:
+            raise StateError(f"the counts of the state cannot be restored: {error}") from error
+    return counts
+
+
+def load_gates(state: RunnerState, codec: Codec) -> dict[str, Any]:
+    """Decode what gates have kept.
+
+    Raises:
+        StateError: It cannot be decoded; the message names the gate.
+    """
+    states: dict[str, Any] = {}
+    for name, data in state.gates.items():
+        try:
+            states[name] = codec.decode(data)
+        except Exception as error:
+            raise StateError(
+                f"the gate {name!r} cannot be restored: {type(error).__qualname__}: {error}"
+            ) from error
+    return states
+
 
 # --- inputs --------------------------------------------------------------------------------------
 

@@ -206,6 +206,23 @@ def test_a_torn_end_is_cut_off_and_writing_goes_on(path: Path) -> None:
     assert read_journal(path).version == 2
 
 
+@pytest.mark.parametrize("torn", [b"\x07", b"\x30\0\0\0\x01\x02\x03\x04\x92", bytes(64)])
+def test_a_first_record_that_is_torn_is_cut_off(path: Path, torn: bytes) -> None:
+    path.write_bytes(torn)
+    journal = Journal(path)
+    assert journal.found.is_empty
+    journal.close()
+    assert path.read_bytes() == b""
+
+
+def test_a_file_that_is_no_journal_is_left_as_it_is(path: Path) -> None:
+    path.write_text('{"prompt": "what is two and two?"}\n')
+    before = path.read_bytes()
+    with pytest.raises(StateError, match="is no journal"):
+        make_runner(path).start()
+    assert path.read_bytes() == before
+
+
 def test_two_runners_do_not_write_one_journal(path: Path) -> None:
     with make_runner(path), pytest.raises(StateError, match="by another process"):
         make_runner(path).start()

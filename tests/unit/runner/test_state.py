@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 
 from rollscope.errors import DuplicateTask, StateError
 from rollscope.model.records import FactRecord
-from rollscope.runner import Reason, Runner, StalenessGate, Status, ctx
+from rollscope.runner import ExternalGate, Reason, Runner, StalenessGate, Status, Tier, ctx
 from rollscope.runner.groups import GroupOutcome, first
 from rollscope.runner.task import Task, TaskOptions
 from rollscope.testing import capture
@@ -257,7 +257,54 @@ def test_a_state_goes_into_a_fresh_runner_only(runner: Runner) -> None:
     with pytest.raises(StateError, match="before its first task"):
         runner.load_state_dict(state)
     with pytest.raises(StateError, match="schema 99"):
-        make_runner().load_state_dict(state | {"schema": 99})
+        make_runner().load_state_dict(state | {"schema": 99, "inputs": "of another form"})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        [],
+        {"inputs": "none"},
+        {"inputs": [[1]]},
+        {"counts": {"ok/unheard_of": 1}},
+        {"counts": {"ok": 1}},
+        {"random": [3, [1, 2], None]},
+        {"gates": {"meter": b"not pickled"}},
+    ],
+)
+def test_what_is_no_state_is_refused_and_changes_nothing(given: Any) -> None:
+    fresh = make_runner()
+    with pytest.raises(StateError):
+        fresh.load_state_dict(given)
+    assert fresh.ledger().submitted == 0
+
+
+def test_a_task_of_a_tier_that_is_gone_is_named_and_changes_nothing() -> None:
+    with make_runner(tiers=[Tier(name="train"), Tier(name="extra")]) as runner, runner.pause():
+        runner.options(tier="extra").submit(double, 1)
+        state = runner.state_dict()
+    with make_runner() as second:
+        with pytest.raises(StateError, match=r"task 0 .*no tier 'extra'"):
+            second.load_state_dict(state)
+        assert second.submit(double, 2).result(LONG_S).value == 4
+
+
+def test_a_gate_that_refuses_its_state_leaves_the_runner_as_it_was() -> None:
+    class Meter(ExternalGate):
+        def state_dict(self) -> dict[str, int]:
+            return {}
+
+        def load_state_dict(self, state: dict[str, int]) -> None:
+            raise ValueError("not mine")
+
+    with make_runner(gates=[Meter()]) as first_life, first_life.pause():
+        first_life.submit(double, 1)
+        state = first_life.state_dict()
+    second = make_runner(gates=[Meter()])
+    with pytest.raises(ValueError, match="not mine"):
+        second.load_state_dict(state)
+    assert second.ledger().submitted == 0
 
 
 def test_a_runner_that_keeps_nothing_says_so() -> None:

@@ -31,6 +31,7 @@ __all__ = [
     "Versioned",
     "fold_bytes",
     "fold_records",
+    "may_be_torn",
     "pack_record",
     "read_journal",
     "read_records",
@@ -116,6 +117,15 @@ def read_records(data: bytes) -> Iterator[tuple[Record, int]]:
             return
         yield _decoder.decode(body), end
         position = end
+
+
+def may_be_torn(data: bytes) -> bool:
+    """Say whether bytes without a whole record may have become the first one.
+
+    A record is a list whose first element is a text of one character; of a block that never
+    reached the disk there are zeros.
+    """
+    return data[_HEADER.size + 1 : _HEADER.size + 2] in (b"", b"\xa1", b"\0")
 
 
 class _Fold:

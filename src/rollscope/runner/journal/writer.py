@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from rollscope.errors import StateError
 from rollscope.runner.guard import log
-from rollscope.runner.journal.records import fold_bytes, pack_record, records_of
+from rollscope.runner.journal.records import fold_bytes, may_be_torn, pack_record, records_of
 
 if TYPE_CHECKING:
     from rollscope.runner.journal.records import Record
@@ -38,7 +38,7 @@ class Journal:
             max_bytes: It is rewritten when it is larger than this.
 
         Raises:
-            StateError: Another process writes it.
+            StateError: Another process writes it, or it is a file of another kind.
         """
         self.path = Path(path)
         self.error: BaseException | None = None
@@ -55,6 +55,9 @@ class Journal:
         data = self.path.read_bytes()
         self.found, self._size = fold_bytes(data)
         """What an earlier process left to be done."""
+        if not self._size and not may_be_torn(data):
+            os.close(self._fd)
+            raise StateError(f"{path} is no journal of a runner; it is left as it is")
         if self._size < len(data):
             log.warning("%d torn bytes at the end of %s", len(data) - self._size, self.path)
             os.ftruncate(self._fd, self._size)
@@ -122,6 +125,11 @@ class Journal:
         """
         if self.error is not None:
             raise StateError(f"the journal {self.path} cannot be written: {self.error!r}")
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: let go of the file, which would stay locked after its writer died."""
+        if not self.is_closed:
+            os.close(self._fd)
 
     def close(self) -> None:
         """Write what waits and end the thread; records that still come are written at once."""
