@@ -200,7 +200,7 @@ class Kernel:
             if self.wake_pending:  # who submits from now on has a turn of its own
                 self.read_inbox()
             if self._finished:
-                self._free()
+                self.free()
                 if self.on_settled is not None or self.admission.bounds_outbox:
                     self._end_freed()  # which may hold back or end what would start now
             has_started = self.queues.has_work and self._admit()
@@ -367,7 +367,7 @@ class Kernel:
 
     # --- out -------------------------------------------------------------------------------------
 
-    def _free(self) -> None:
+    def free(self) -> None:
         """Free what ended tasks held, and let those begin to wait that are tried again."""
         finished, self._finished = self._finished, []
         now_ns = self.clock()
@@ -481,7 +481,7 @@ class Kernel:
     def end_now(self, task: Task) -> None:
         """End a task that holds a place, and make its outcome, without waiting for its code."""
         self._finished.append(task)
-        self._free()
+        self.free()
         self._end_freed()
 
     # --- told by tasks ---------------------------------------------------------------------------

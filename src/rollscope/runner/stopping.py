@@ -37,7 +37,8 @@ class Stops:
             task.rare.stop = (status, reason)
             return True
         if task.finished_ns is not None:  # it has ended, in this very turn
-            return False
+            self._kernel.free()
+            return task.state == BACKOFF and bool(self.end_waiting([task], status, reason))
         task.more().stop = (status, reason)
         self._kernel.limits.watch_clean_up(task)
         self._kernel.launcher.stop(task)
@@ -45,7 +46,7 @@ class Stops:
 
     def abort(self, task: Task) -> None:
         """Stop a running task for it to start again later."""
-        if self.stop(task, Status.CANCELLED, Reason.REQUESTED):
+        if task.finished_ns is None and self.stop(task, Status.CANCELLED, Reason.REQUESTED):
             task.more().is_aborted = True
 
     def end_waiting(self, tasks: Iterable[Task], status: Status, reason: Reason) -> int:

@@ -173,3 +173,46 @@ def test_a_failure_may_be_tried_again_thousands_of_times() -> None:
     delays = [budget.delay_s(task, "infra") for _ in range(5_000)]
     assert all(delay is not None and 0 <= delay <= 30.0 for delay in delays)
     assert budget.delay_s(task, "infra") is None
+
+
+@pytest.mark.parametrize("by", ["cancel", "close"])
+def test_a_task_told_to_end_as_it_fails_gets_no_other_attempt(by: str) -> None:
+    async def main(stage: Stage) -> None:
+        runner, failed = stage.runner, stage.loop.create_future()
+
+        async def fail_once() -> None:
+            if ctx.attempt == 1:
+                failed.set_result(None)
+                raise OSError("flaky")
+
+        handle = runner.submit(fail_once)
+        await failed  # the runner does not know of it yet
+        if by == "cancel":
+            assert runner.cancel(handle.id) == 1
+        else:
+            await runner.aclose(10.0)
+        (outcome,) = runner.take_ready()
+        assert (outcome.status, outcome.attempts) == (Status.CANCELLED, 2)
+        assert runner.ledger().unfinished == 0
+        assert stage.passed_s < 1.0
+
+    play(main, retry=RULES)
+
+
+def test_a_task_that_fails_as_a_pause_aborts_it_is_tried_again() -> None:
+    async def main(stage: Stage) -> None:
+        runner, failed = stage.runner, stage.loop.create_future()
+
+        async def fail_once() -> str:
+            if ctx.attempt == 1:
+                failed.set_result(None)
+                raise OSError("flaky")
+            return "again"
+
+        handle = runner.submit(fail_once)
+        await failed
+        async with runner.pause(mode="abort") as pause:
+            assert await pause.aquiesced(1.0)
+        assert (await handle).value == "again"
+
+    play(main, retry=RULES)

@@ -255,15 +255,9 @@ class Group:
         self._kernel.call_loop(self._cut_rest)
 
     def _cut_rest(self) -> None:
-        kernel, reason = self._kernel, self._cut_as
-        assert reason is not None  # noqa: S101  (called because it was set)
-        comes_back = False
+        assert self._cut_as is not None  # noqa: S101  (called because it was set)
         for task in list(self._live):
-            is_told = kernel.stops.stop(task, Status.CANCELLED, reason)
-            # One whose attempt has just ended may be about to be tried again: next turn, then.
-            comes_back |= not is_told and task.stop is None and task in self._live
-        if comes_back and kernel.error is None:
-            kernel.call_loop(self._cut_rest)
+            self._kernel.stops.stop(task, Status.CANCELLED, self._cut_as)
 
     def _finish(self) -> GroupOutcome:
         kernel, spec = self._kernel, self.spec
