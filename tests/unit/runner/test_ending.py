@@ -187,7 +187,14 @@ def test_an_exit_callback_may_await_what_it_has_cancelled_on_the_callers_loop() 
 
 
 def test_a_second_close_beside_the_first_cuts_no_exit_callback() -> None:
-    runner = Runner(probe_s=None).start()
+    stops: list[None] = []
+
+    class Counting(Runner):
+        def _stop_loop(self) -> None:
+            super()._stop_loop()
+            stops.append(None)
+
+    runner = Counting(probe_s=None).start()
     started, release = threading.Event(), threading.Event()
     done: list[str] = []
 
@@ -199,6 +206,7 @@ def test_a_second_close_beside_the_first_cuts_no_exit_callback() -> None:
             await asyncio.to_thread(release.wait, PATIENCE_S)
 
     async def end() -> None:
+        await turn_until(lambda: len(stops) == len(closing))
         for _ in range(100):
             await asyncio.sleep(0)
         done.append("all of it")
