@@ -8,16 +8,18 @@ costs three times as much (see docs/adr/0001).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rollscope.instrument.calls import CALL
+from rollscope.model.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rollscope.instrument.spans import Span
-    from rollscope.model.batch import SpanColumns
+    from rollscope.model.batch import Fact, SpanColumns
 
 __all__ = [
     "ATTRS",
@@ -44,6 +46,7 @@ ROW: Final = 10
 HOSTED: Final = 13
 """Entries that a runner leaves of each session, in an order of its own."""
 
+_KINDS: Final = (*Kind, "event", "fact", "metric", "payload")
 _FIRST_LOOK: Final = 64
 _OPENED_AT_ONCE: Final = 500
 """Sessions that get their ids under one lock, which their own code may wait for."""
@@ -61,6 +64,8 @@ class Host(NamedTuple):
     """Gives those of sessions that have ended; makes rows of those it cannot give so."""
     announce: Callable[[list[Any]], tuple[SpanColumns | None, list[Any]]]
     """Gives those of open sessions, and with them the sessions of which it gives none."""
+    learn: Callable[[list[Any], int], list[Fact]]
+    """Gives what is to be added to the records of sessions at this time, from `Buffers.late`."""
 
 
 class Buffers:
@@ -79,6 +84,8 @@ class Buffers:
         """Sessions that a runner has seen end and will record in a moment, with what it knows."""
         self.hosted: list[Any] = []
         """What `host` makes records of, in the writer's time; flat too, `HOSTED` entries each."""
+        self.late: list[Any] = []
+        """What `host` adds to records it has made, of outcomes fetched since; flat as `hosted`."""
         self.host: Host | None = None
         self.facts: list[tuple[bytes, int, int, dict[str, Any]]] = []
         """trace id, span id, monotonic time, facts."""
@@ -86,6 +93,21 @@ class Buffers:
         """Calls of metrics, flat too; see `calls`."""
         self.payloads: list[tuple[bytes, int, int, str, Any]] = []
         """trace id, span id, monotonic time, name, value."""
+        self.unrecorded = dict.fromkeys(_KINDS, 0)
+        """How many of each kind were lost because there was no memory for them. Made whole now,
+        since then there is none for this either."""
+
+    def count_unrecorded(self, kind: str) -> None:
+        """Count a record for which there was no memory; raises nothing then either."""
+        with suppress(MemoryError):
+            self.unrecorded[kind] += 1
+
+    def take_unrecorded(self) -> dict[str, int]:
+        """Take the counts of what was lost so."""
+        taken = {kind: number for kind, number in self.unrecorded.items() if number}
+        for kind, number in taken.items():
+            self.unrecorded[kind] -= number
+        return taken
 
     def take_hosted(self, sessions: int) -> list[Any]:
         """Take up to so many of the sessions that a runner has left to the writer."""
@@ -125,14 +147,14 @@ class Buffers:
 
     def is_empty(self) -> bool:
         """Whether nothing waits and nothing is open."""
-        recorded = self.rows or self.hosted or self.facts or self.samples or self.payloads
-        waiting = recorded or self.open or self.started
+        recorded = self.rows or self.hosted or self.facts or self.late
+        waiting = recorded or self.samples or self.payloads or self.open or self.started
         return not waiting
 
     def count_waiting(self) -> int:
         """Say how many records and calls of metrics wait."""
         flat = len(self.rows) // ROW + len(self.hosted) // HOSTED + len(self.samples) // CALL
-        return flat + len(self.facts) + len(self.payloads)
+        return flat + len(self.facts) + len(self.late) // HOSTED + len(self.payloads)
 
     def count_living(self) -> tuple[int, int]:
         """Say how many spans are open, and how many have ended and are not recorded yet."""
@@ -140,7 +162,7 @@ class Buffers:
 
     def is_untouched(self, seen: tuple[int, int]) -> bool:
         """Whether nothing but metrics waits, and as many spans live as were seen before."""
-        recorded = self.rows or self.hosted or self.facts or self.payloads
+        recorded = self.rows or self.hosted or self.facts or self.late or self.payloads
         return not recorded and not self.started and self.count_living() == seen
 
     def is_busy(self) -> bool:
@@ -158,6 +180,7 @@ class Buffers:
             or len(self.hosted) > _EARLY_ROWS * HOSTED
             or len(self.started) > _EARLY_ROWS
             or len(self.facts) > _EARLY_ROWS
+            or len(self.late) > _EARLY_ROWS * HOSTED
             or len(self.payloads) > _EARLY_PAYLOADS
         )
 
@@ -169,8 +192,10 @@ class Buffers:
         self.ending.clear()
         self.hosted.clear()
         self.facts.clear()
+        self.late.clear()
         self.samples.clear()
         self.payloads.clear()
+        self.unrecorded = dict.fromkeys(_KINDS, 0)
 
 
 def take_all(items: list[Any]) -> list[Any]:

@@ -311,26 +311,43 @@ class Drain:
     def _is_mixed(rows: list[Any]) -> bool:
         return len(set(map(importance_of, set(rows[WHAT::ROW])))) > 1
 
-    def _take(self, what: str, items: list[Any]) -> list[Any]:
-        """Take everything that waits, or the latest of it if that is too much."""
+    def _take(self, what: str, items: list[Any], entries: int = 1) -> list[Any]:
+        """Take everything that waits, of so many entries each; the latest if that is too much."""
         taken = take_all(items)
-        excess = len(taken) - _MOST_AT_ONCE[what]
+        excess = len(taken) // entries - _MOST_AT_ONCE[what]
         if excess > 0:
             _tell_overload()
             self._outbox.count_drop({what: excess}, "overload")
-            del taken[:excess]
+            del taken[: excess * entries]
         return taken
 
     def _pack_facts(self) -> None:
         limit = self._settings.attr_max_bytes
         for piece in _pieces(self._take("fact", self._buffers.facts)):
-            facts = [
-                Fact(trace_id, span_id, mono_ns, clean_attrs(values, limit))
-                for trace_id, span_id, mono_ns, values in piece
-            ]
-            batch = self._packer.batch()
-            batch.facts = facts
-            self._packer.put(batch, Importance.OWNER, {"fact": len(facts)})
+            self._put_facts(
+                [
+                    Fact(trace_id, span_id, mono_ns, clean_attrs(values, limit))
+                    for trace_id, span_id, mono_ns, values in piece
+                ]
+            )
+        host = self._buffers.host
+        if host is not None:
+            late = self._take("fact", self._buffers.late, HOSTED)
+            for piece in _pieces(late, _SLICE_ROWS * HOSTED):
+                self._pack_late(piece, host)
+
+    def _pack_late(self, piece: list[Any], host: Host) -> None:
+        try:
+            facts = host.learn(piece, self._clock.mono_ns())
+        except Exception:
+            self._outbox.count_drop({"fact": len(piece) // HOSTED}, "not_encodable")
+            raise
+        self._put_facts(facts)
+
+    def _put_facts(self, facts: list[Fact]) -> None:
+        batch = self._packer.batch()
+        batch.facts = facts
+        self._packer.put(batch, Importance.OWNER, {"fact": len(facts)})
 
     def _fold_samples(self) -> None:
         room = max(self._outbox.room_bytes() // _CALL_BYTES, _LEAST_CALLS)
@@ -353,6 +370,7 @@ class Drain:
 
     def _pack_heartbeat(self, end: str | None) -> None:
         """Say that the process lives, once in a while; what was dropped; and that it ends."""
+        self._count_unrecorded()
         at = self._clock.mono_ns()
         if end is None and at - self._last_heartbeat_ns < self._settings.heartbeat_s * 1e9:
             return
@@ -367,6 +385,16 @@ class Drain:
         if dropped != self._reported_drops:
             self._reported_drops = batch.drops = dropped
         self._packer.put(batch, Importance.VITAL, {})
+
+    def _count_unrecorded(self) -> None:
+        """Count what the program's threads could not record, and tell it."""
+        if unrecorded := self._buffers.take_unrecorded():
+            self._outbox.count_drop(unrecorded, "no_memory")
+            tell_once(
+                "no-memory",
+                "Rollscope drops records because the program has no memory left; "
+                "the run counts them",
+            )
 
 
 def _slices(rows: list[Any], row: int = ROW) -> Iterator[list[Any]]:

@@ -6,6 +6,8 @@ from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from rollscope.instrument.buffers import HOSTED
+from rollscope.model.batch import Fact
+from rollscope.runner.outcome import Status
 from rollscope.runner.sessioncolumns import encode_alike, encode_begun
 from rollscope.runner.sessionfacts import VERDICTS, EndFacts, span_status_of
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from rollscope.runner.sessionfacts import EndColumns
     from rollscope.runner.task import Task
 
-__all__ = ["announce_sessions", "record_attempt", "record_sessions"]
+__all__ = ["announce_sessions", "learn_late", "record_attempt", "record_sessions"]
 
 _ERROR_CHARS: Final = 300
 
@@ -56,8 +58,8 @@ def announce_sessions(
 def record_sessions(types: SpanTypes, hosted: list[Any]) -> SpanColumns | None:
     """Record sessions that have ended.
 
-    Most ran once, were fetched, and nobody has added anything to them: their records are given
-    back, ready to be written. The others become rows, as spans of any kind do.
+    Most ran once, and nobody has added anything to them: their records are given back, ready to be
+    written. The others become rows, as spans of any kind do.
 
     Args:
         types: Of the recorder.
@@ -80,6 +82,31 @@ def record_sessions(types: SpanTypes, hosted: list[Any]) -> SpanColumns | None:
     return encoded
 
 
+def learn_late(late: list[Any], at_ns: int) -> list[Fact]:
+    """Give what is known of sessions only now that their outcomes were handed over.
+
+    Args:
+        late: The entries of `EndFacts`, one session after the other.
+        at_ns: What time it is.
+    """
+    ended = map(EndFacts._make, zip(*[iter(late)] * HOSTED, strict=True))
+    return [
+        Fact(ref.trace_id, ref.span_id, at_ns, _late_facts(facts))
+        for facts in ended
+        if (ref := facts.span.ref) is not None
+    ]
+
+
+def _late_facts(facts: EndFacts) -> dict[str, Any]:
+    known: dict[str, Any] = {}
+    if facts.delivered_ns is not None:
+        known["post_wait_s"] = (facts.delivered_ns - facts.finished_ns) * 1e-9
+        known["total_s"] = (facts.delivered_ns - facts.submitted_ns) * 1e-9
+    if facts.status is Status.STALE:  # it has become so in the outbox
+        known["outcome"], known["reason"] = VERDICTS[facts.status], facts.reason.value
+    return known
+
+
 def _spans_of(ended: EndColumns) -> list[HostedSession]:
     spans: list[HostedSession] = ended.span
     return spans
@@ -89,15 +116,13 @@ def _are_alike(ended: EndColumns) -> list[bool]:
     """Say of each session whether it is as most are, as far as can be seen without a lock."""
     return [
         started_ns is not None
-        and delivered_ns is not None
         and attempts == 1
         and error is None
         and not detail
         and not span.settings.is_special
-        for span, started_ns, delivered_ns, attempts, error, detail in zip(
+        for span, started_ns, attempts, error, detail in zip(
             ended.span,
             ended.started_ns,
-            ended.delivered_ns,
             ended.attempts,
             ended.error,
             ended.detail,

@@ -54,12 +54,17 @@ class _FirstAttrs(msgspec.Struct, gc=False):
     replica: str
 
 
-class _Attrs(_FirstAttrs, gc=False):
-    """The attributes of a session that has ended."""
+class _UnfetchedAttrs(_FirstAttrs, gc=False):
+    """The attributes of a session that has ended and waits for somebody to fetch its outcome."""
 
     queue_wait_s: float
     runner_wait_s: float
     execution_s: float
+
+
+class _Attrs(_UnfetchedAttrs, gc=False):
+    """The attributes of a session whose outcome was handed over."""
+
     post_wait_s: float
     total_s: float
 
@@ -206,7 +211,14 @@ def _attrs_of(ended: EndColumns, replicas: Iterable[str]) -> msgspec.Raw:
         ended.execution_ns,
     )
     attrs = [
-        _Attrs(
+        _UnfetchedAttrs(
+            replica,
+            (admitted - submitted) * 1e-9,
+            (started - admitted) * 1e-9,
+            execution * 1e-9,
+        )
+        if delivered is None
+        else _Attrs(
             replica,
             (admitted - submitted) * 1e-9,
             (started - admitted) * 1e-9,

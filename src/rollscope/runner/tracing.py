@@ -16,12 +16,16 @@ from rollscope.instrument import default
 from rollscope.instrument.buffers import Host
 from rollscope.model.loops import BLOCKED_EVENT, LAG_METRIC
 from rollscope.runner.lane import Lane
-from rollscope.runner.outcome import Status
-from rollscope.runner.recording import announce_sessions, record_attempt, record_sessions
-from rollscope.runner.sessionfacts import VERDICTS, StartFacts, facts_of
+from rollscope.runner.recording import (
+    announce_sessions,
+    learn_late,
+    record_attempt,
+    record_sessions,
+)
+from rollscope.runner.sessionfacts import StartFacts, facts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rollscope.instrument.binding import SpanTypes
     from rollscope.instrument.hosted import Begin, HostedSession
@@ -52,6 +56,8 @@ class Trace:
         """Sessions that have ended and are not recorded yet; the recorder's own."""
         self._hosted: list[Any] = []
         """What the writer is to record; the recorder's own."""
+        self._late: list[Any] = []
+        """What it recorded before it was fetched; the recorder's own."""
         self._begin: Begin | None = None
         self._start_facts = StartFacts(name)
         self._timers: Timers | None = None
@@ -75,10 +81,11 @@ class Trace:
             self._begin = None if recorder is None else recorder.types.hosted.begin
             self._ending = {} if recorder is None else recorder.buffers.ending
             self._hosted = [] if recorder is None else recorder.buffers.hosted
+            self._late = [] if recorder is None else recorder.buffers.late
             if recorder is not None:
                 types = recorder.types
                 recorder.buffers.host = Host(
-                    partial(record_sessions, types), partial(announce_sessions, types)
+                    partial(record_sessions, types), partial(announce_sessions, types), learn_late
                 )
             self.is_on = recorder is not None
             self._lane.record_with(self._types, self._tracer or default._tracer)
@@ -152,47 +159,41 @@ class Trace:
         if self._timers is None:
             return
         latest_ns = self._timers.now_ns() - int(_UNFETCHED_S / 2 * 1e9)
-        for span, outcome in list(self._ending.items()):
+        waiting: list[Outcome] = []
+        for outcome in list(self._ending.values()):
             if outcome.finished_ns > latest_ns:
                 self._timer = self._timers.after(_UNFETCHED_S / 2, self._record_unfetched)
-                return
-            self._record_ended(span)
+                break
+            waiting.append(outcome)
+        self._record_ended(waiting)
 
-    def _record_ended(self, span: HostedSession) -> None:
-        outcome = self._ending.pop(span, None)
-        if outcome is not None:  # not handed over meanwhile, by another thread
-            self._hosted.extend(facts_of(outcome))
+    def _record_ended(self, outcomes: Iterable[Outcome]) -> None:
+        """Record sessions, but for those whose outcomes another thread has fetched meanwhile."""
+        take = self._ending.pop
+        ending = [outcome for outcome in outcomes if take(outcome.span, None) is not None]
+        self._hosted.extend(_all_facts_of(ending))
 
-    def delivered(self, outcomes: Sequence[Outcome], now_ns: int) -> None:
+    def delivered(self, outcomes: Sequence[Outcome]) -> None:
         """Record sessions whose outcomes are handed over."""
         if self._types is None:
             return
         take = self._ending.pop
         if len(outcomes) == 1:  # the way of most, where each is waited for
-            if take(outcomes[0].span, None) is not None:
-                self._hosted.extend(facts_of(outcomes[0]))
-            else:
-                self._delivered_late(outcomes[0], now_ns)
+            (outcome,) = outcomes
+            if take(outcome.span, None) is not None:
+                self._hosted.extend(facts_of(outcome))
+            elif outcome.span is not None:
+                self._late.extend(facts_of(outcome))
             return
-        ending = [outcome for outcome in outcomes if take(outcome.span, None) is not None]
-        # First all of it, then one call: other threads extend the list too.
-        self._hosted.extend(list(chain.from_iterable(map(facts_of, ending))))
-        if len(ending) < len(outcomes):
-            recorded_now = set(map(id, ending))
-            for outcome in outcomes:
-                if id(outcome) not in recorded_now:
-                    self._delivered_late(outcome, now_ns)
-
-    def _delivered_late(self, outcome: Outcome, now_ns: int) -> None:
-        """Add to the record of a session, if it has one, what was not known when it was made."""
-        span: HostedSession | None = outcome.span
-        if span is not None and span.ref is not None and self._types is not None:
-            post_s = (now_ns - outcome.finished_ns) * 1e-9
-            total_s = (now_ns - outcome.submitted_ns) * 1e-9
-            facts: dict[str, Any] = {"post_wait_s": post_s, "total_s": total_s}
-            if outcome.status is Status.STALE:  # it has become so in the outbox
-                facts |= {"outcome": VERDICTS[outcome.status], "reason": outcome.reason.value}
-            self._types.add_facts(span.ref, facts)
+        ending: list[Outcome] = []
+        late: list[Outcome] = []
+        for outcome in outcomes:
+            if take(outcome.span, None) is not None:
+                ending.append(outcome)
+            elif outcome.span is not None:
+                late.append(outcome)
+        self._hosted.extend(_all_facts_of(ending))
+        self._late.extend(_all_facts_of(late))
 
     def consumed(self, outcomes: Sequence[Outcome], step: int | None) -> None:
         """Note that the trainer has used outcomes."""
@@ -249,6 +250,10 @@ class Trace:
 
     def close(self) -> None:
         """End what is open."""
-        for span in list(self._ending):
-            self._record_ended(span)
+        self._record_ended(list(self._ending.values()))
         self._lane.close()
+
+
+def _all_facts_of(outcomes: Iterable[Outcome]) -> list[Any]:
+    """Give the entries of many, to be added by one call, since other threads add theirs."""
+    return list(chain.from_iterable(map(facts_of, outcomes)))

@@ -18,7 +18,7 @@ from rollscope.instrument.parcel import Importance, Parcel
 from rollscope.instrument.sinks import NullSink, Opening
 from rollscope.instrument.spans import NOOP, Span
 from rollscope.instrument.stacks import SpanStack
-from rollscope.model.batch import Batch, SpanColumns, decode_batch
+from rollscope.model.batch import Batch, Fact, SpanColumns, decode_batch
 from rollscope.model.frames import scan_frames
 from rollscope.model.kinds import Kind, Status
 from rollscope.model.records import (
@@ -454,6 +454,10 @@ def announce_none(spans: list[Any]) -> tuple[None, list[Any]]:
     return None, spans
 
 
+def learn_nothing(late: list[Any], at_ns: int) -> list[Fact]:
+    return []
+
+
 def encode_numbered(hosted: list[Any]) -> SpanColumns:
     rows = [make_row(number, kind=Kind.SESSION) for number in hosted[::HOSTED]]
     return encode_rows([entry for row in rows for entry in row], 4096)
@@ -461,7 +465,7 @@ def encode_numbered(hosted: list[Any]) -> SpanColumns:
 
 def test_sessions_that_a_runner_gives_are_written_in_slices_and_in_order() -> None:
     bench = Bench()
-    bench.buffers.host = Host(encode_numbered, announce_none)
+    bench.buffers.host = Host(encode_numbered, announce_none, learn_nothing)
     leave(bench, 2500)
     found = [record for record in bench.run() if isinstance(record, SpanRecord)]
     assert [int(record.span_id, 16) for record in found] == list(range(1, 2501))
@@ -478,7 +482,7 @@ def test_sessions_that_cannot_be_given_are_counted_and_the_others_come_through(
 
     monkeypatch.delenv("ROLLSCOPE_RAISE")
     bench = Bench()
-    bench.buffers.host = Host(fail, announce_none)
+    bench.buffers.host = Host(fail, announce_none, learn_nothing)
     leave(bench, 3)
     bench.close(bench.open("fine"))
     assert spans_in(bench.run()) == [("fine", Status.OK)]
@@ -505,7 +509,7 @@ def announce_even(spans: list[Any]) -> tuple[SpanColumns, list[Any]]:
 
 def test_open_sessions_of_a_runner_are_announced_together_or_one_by_one_and_once() -> None:
     bench = Bench()
-    bench.buffers.host = Host(encode_numbered, announce_even)
+    bench.buffers.host = Host(encode_numbered, announce_even, learn_nothing)
     sessions = begin_hosted(bench, 5)
     sessions[4].is_over = True
     found = spans_in(bench.run())
@@ -523,9 +527,52 @@ def test_open_sessions_that_cannot_be_announced_together_are_announced_one_by_on
 
     monkeypatch.delenv("ROLLSCOPE_RAISE")
     bench = Bench()
-    bench.buffers.host = Host(encode_numbered, fail)
+    bench.buffers.host = Host(encode_numbered, fail, learn_nothing)
     begin_hosted(bench, 2)
     assert spans_in(bench.run()) == [("session", Status.OPEN)] * 2
+    assert len(caplog.messages) == 1
+
+
+def learn_numbers(late: list[Any], at_ns: int) -> list[Fact]:
+    return [Fact(bytes(16), number, at_ns, {"total_s": 1.0}) for number in late[::HOSTED]]
+
+
+def facts_in(bench: Bench) -> list[int]:
+    found = [record for record in bench.run() if isinstance(record, FactRecord)]
+    return [int(record.span_id, 16) for record in found]
+
+
+def test_what_a_runner_learns_of_sessions_later_is_written_the_latest_of_it_if_it_is_too_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from rollscope.instrument import drain as module
+
+    bench = Bench()
+    bench.buffers.host = Host(encode_numbered, announce_none, learn_numbers)
+    for number in range(1, 4):
+        bench.buffers.late.extend((number,) * HOSTED)
+    assert facts_in(bench) == [1, 2, 3]
+    assert facts_in(bench) == []
+    monkeypatch.setitem(module._MOST_AT_ONCE, "fact", 2)
+    for number in range(1, 4):
+        bench.buffers.late.extend((number,) * HOSTED)
+    assert facts_in(bench) == [2, 3]
+    assert bench.outbox.dropped() == {"fact.overload": 1}
+
+
+def test_what_a_runner_cannot_say_later_is_counted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(late: list[Any], at_ns: int) -> list[Fact]:
+        raise ValueError("odd")
+
+    monkeypatch.delenv("ROLLSCOPE_RAISE")
+    bench = Bench()
+    bench.buffers.host = Host(encode_numbered, announce_none, fail)
+    bench.buffers.late.extend((1,) * 3 * HOSTED)
+    bench.close(bench.open("fine"))
+    assert spans_in(bench.run()) == [("fine", Status.OK)]
+    assert bench.outbox.dropped() == {"fact.not_encodable": 3}
     assert len(caplog.messages) == 1
 
 
@@ -536,7 +583,7 @@ def test_sessions_that_come_too_fast_are_given_up_from_the_oldest_on(
 
     monkeypatch.setattr(module, "_LEAST_ROWS", 10)
     bench = Bench()
-    bench.buffers.host = Host(encode_numbered, announce_none)
+    bench.buffers.host = Host(encode_numbered, announce_none, learn_nothing)
     monkeypatch.setattr(bench.outbox, "room_bytes", lambda: 0)
     leave(bench, 25)
     found = [record for record in bench.run() if isinstance(record, SpanRecord)]

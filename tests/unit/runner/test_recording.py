@@ -15,7 +15,7 @@ from rollscope.model.batch import read_number_column
 from rollscope.model.refs import span_hex
 from rollscope.runner import Runner
 from rollscope.runner.outcome import Outcome, Reason, Status
-from rollscope.runner.recording import announce_sessions, record_sessions
+from rollscope.runner.recording import announce_sessions, learn_late, record_sessions
 from rollscope.runner.sessionfacts import StartFacts, facts_of
 from rollscope.runner.task import TaskOptions
 from rollscope.testing import FakeClock, SequentialIds, capture
@@ -143,6 +143,21 @@ def test_the_waits_are_those_of_the_outcome(bench: Bench) -> None:
     assert bench.rows() == []
 
 
+def test_what_nobody_has_fetched_yet_is_written_with_the_rest_and_learned_later(
+    bench: Bench,
+) -> None:
+    spans = [bench.begin(number) for number in (1, 2)]
+    unfetched = outcome_of(spans[1], delivered_ns=None)
+    columns = bench.record(outcome_of(spans[0]), unfetched)
+    assert columns is not None
+    later = {name: WAITS[name] for name in ("post_wait_s", "total_s")}
+    at_once = {name: value for name, value in WAITS.items() if name not in later}
+    assert msgspec.msgpack.decode(columns.attrs) == [WAITS, at_once]
+    assert bench.rows() == []
+    (fact,) = learn_late([*facts_of(outcome_of(spans[1]))], at_ns=11)
+    assert (fact.span_id, fact.mono_ns, fact.facts) == (spans[1].id, 11, later)
+
+
 @pytest.mark.parametrize(
     ("options", "changes"),
     [
@@ -152,7 +167,6 @@ def test_the_waits_are_those_of_the_outcome(bench: Bench) -> None:
         ({"sample": 2**70}, {}),
         ({}, {"attempts": 2}),
         ({}, {"detail": "why"}),
-        ({}, {"delivered_ns": None}),
         ({}, {"started_ns": None, "admitted_ns": None}),
         ({}, {"version_end": 2**70}),
     ],
