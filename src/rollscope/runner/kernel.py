@@ -458,6 +458,8 @@ class Kernel:
             ledger.outbox += len(tasks)
             for task in tasks:
                 del live[task.id]
+            if self.requeueing is not None:
+                outcomes = self.requeueing.sift(outcomes)
             self._woken += self.outbox.add(outcomes)
             if self.breaker.is_open:
                 self._woken += self.outbox.fail_all(self.broken)

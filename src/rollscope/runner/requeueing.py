@@ -53,24 +53,45 @@ class Requeueing:
             self._kept.pop(outcome.id, None)
 
     def run_again(self) -> None:
-        """Take outcomes that are too old out of the outbox, and run their tasks again."""
+        """Take outcomes that are too old out of the outbox, and run their tasks again.
+
+        The caller holds the lock.
+        """
+        outbox = self._kernel.outbox
+        for task in self._start_anew(outbox.outcomes()):
+            outbox.withdraw(task.id)
+
+    def sift(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Give those that may go to the outbox, and run the tasks of the others again.
+
+        The caller holds the lock, and has counted all of them as there.
+        """
+        again = {task.id for task in self._start_anew(outcomes)}
+        return [one for one in outcomes if one.id not in again] if again else outcomes
+
+    def _start_anew(self, outcomes: Sequence[Outcome]) -> list[Task]:
         kernel = self._kernel
-        with kernel.lock:
-            old = [
-                self._kept.pop(outcome.id)
-                for outcome in kernel.outbox.outcomes()
-                if outcome.id in self._kept and self._is_old(outcome)
-            ]
-            if not old:
-                return
-            for task in old:
-                kernel.outbox.withdraw(task.id)
-            kernel.ledger.submitted -= len(old)  # they were counted when they came in
-            kernel.ledger.outbox -= len(old)
-            self._enlist([_fresh(task) for task in old])
-            if kernel.keeper is not None:
-                kernel.keeper.requeued(old)
+        if kernel.closed is not None or kernel.error is not None:
+            return []  # what begins anew would never end, or not in time
+        old = [
+            self._kept.pop(outcome.id)
+            for outcome in outcomes
+            if outcome.id in self._kept and self._is_old(outcome)
+        ]
+        if not old:
+            return []
+        kernel.ledger.submitted -= len(old)  # they were counted when they came in
+        kernel.ledger.outbox -= len(old)
+        for gate in kernel.admission.gates:
+            withdrawn = getattr(gate, "withdrawn", None)
+            if withdrawn is not None:
+                for task in old:
+                    withdrawn(task)
+        self._enlist([_fresh(task) for task in old])
+        if kernel.keeper is not None:
+            kernel.keeper.requeued(old)
         kernel.call_loop(kernel.turn)
+        return old
 
     def _is_old(self, outcome: Outcome) -> bool:
         age = age_of(self._kernel.version, outcome.versions)

@@ -150,15 +150,16 @@ class Steering(RunnerBase):
     def set_version(self, version: int) -> None:
         """Tell that the weights were updated; wakes admission."""
         kernel = self._kernel
-        kernel.version = version
+        with kernel.lock:
+            kernel.version = version
+            if kernel.requeueing is not None:
+                kernel.requeueing.run_again()
         if kernel.keeper is not None:
             kernel.keeper.versioned(version)
         for gate in kernel.admission.gates:
             tell = getattr(gate, "set_version", None)
             if tell is not None:
                 tell(version)
-        if kernel.requeueing is not None:
-            kernel.requeueing.run_again()
         kernel.wake()
 
 

@@ -7,6 +7,8 @@ import random
 from collections import deque
 from typing import TYPE_CHECKING
 
+import pytest
+
 from rollscope.runner import Reason, Runner, StalenessGate, Status, Verdict
 from rollscope.runner.compat import StalenessManager
 from tests.unit.runner.virtual import Stage, play, turn_until
@@ -189,3 +191,50 @@ def test_what_is_too_old_at_delivery_is_dropped_marked_or_run_again() -> None:
     assert (accepted.status, accepted.detail, accepted.age) == (Status.OK, "", 2)
     again = with_policy("requeue")
     assert (again.status, again.age, again.version_start) == (Status.OK, 0, 2)
+
+
+def test_a_straggler_that_ends_too_old_is_run_again_without_reaching_who_waits() -> None:
+    async def main(stage: Stage) -> None:
+        runner = stage.runner
+        runner.set_version(0)
+        handle = runner.submit(asyncio.sleep, 10.0)
+        await asyncio.sleep(1.0)
+        runner.set_version(2)
+        outcome = await handle
+        assert (outcome.age, outcome.versions, outcome.attempts) == (0, (2,), 2)
+        assert stage.passed_s == pytest.approx(20.0, abs=0.01)
+        assert runner.ledger().adds_up()
+        assert runner.ledger().submitted == 1
+
+    play(main, max_age=1, age_policy="requeue")
+
+
+def test_what_is_run_again_takes_up_the_window_once() -> None:
+    gate = StalenessGate.bounded(1, batch=2)
+
+    async def main(stage: Stage) -> None:
+        runner = stage.runner
+        runner.set_version(0)
+        runner.submit(asyncio.sleep, 1.0)
+        runner.options(tier="eval").submit(asyncio.sleep, 1.0)
+        await asyncio.sleep(2.0)
+        assert gate.numbers()["outstanding"] == 1
+        runner.set_version(2)
+        await asyncio.sleep(2.0)
+        assert gate.numbers()["outstanding"] == 1
+
+    play(main, max_age=1, age_policy="requeue", gates=[gate])
+
+
+def test_a_version_after_the_end_takes_no_outcome_back() -> None:
+    async def main(stage: Stage) -> None:
+        runner = stage.runner
+        runner.set_version(0)
+        runner.submit(asyncio.sleep, 1.0, "finished")
+        await asyncio.sleep(2.0)
+        await runner.aclose()
+        runner.set_version(9)
+        assert [one.value for one in runner.take_ready()] == ["finished"]
+        assert runner.ledger().unfinished == 0
+
+    play(main, max_age=1, age_policy="requeue")

@@ -137,6 +137,14 @@ class StalenessGate(CountingGate):
         with self._lock:
             self._ended += 1
 
+    def withdrawn(self, task: TaskView) -> None:
+        """Count an accepted task as not ended after all: it runs again, and asks again.
+
+        A foreign manager has no call for that, and goes on counting it.
+        """
+        if self._counters is not None and self.applies_to(task.tier):
+            self._counters.count(accepted=-1)
+
     def give(self, count: int) -> None:
         """Give permits back, of finished tasks first."""
         with self._lock:
