@@ -12,13 +12,14 @@ import random
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
 from msgspec.structs import force_setattr
 
-from rollscope.errors import RunnerError
+from rollscope.errors import MissingExtra, RunnerError
 from rollscope.runner.admission import Admission
 from rollscope.runner.breaker import Breaker
+from rollscope.runner.checks import check
 from rollscope.runner.children import child_factory
 from rollscope.runner.ending import Ending
 from rollscope.runner.gates import AgePolicy, ConcurrencyGate, age_of, judge_age
@@ -66,7 +67,8 @@ class Runner(Keeping, Steering, Ending, Reporting):
         inbox: How many accepted tasks may wait to be started.
         outbox: How many outcomes may wait to be fetched before nothing new starts.
         gates: What else limits how many start.
-        tiers: The classes of tasks.
+        tiers: The classes of tasks. One submitted without a tier is of `train`, or of the first
+            where there is no `train`.
         retry: Which failures are tried again.
         timeout_s: Time limit of a task over all its attempts.
         stall_s: Time limit without progress.
@@ -122,6 +124,8 @@ class Runner(Keeping, Steering, Ending, Reporting):
         self._tiers = tuple(tiers)
         self._retry = retry
         self._cleanup_s = cleanup_s
+        kinds = get_args(LoopKind)
+        check("loop", loop, f"one of {', '.join(kinds)}", is_right=loop in kinds)
         self._loop_kind: LoopKind = loop
         self._probe_s = probe_s
         self._tracer = tracer
@@ -131,7 +135,6 @@ class Runner(Keeping, Steering, Ending, Reporting):
         self._max_age = max_age
         self._age_policy = AgePolicy(age_policy)
         self._ageing_s = ageing_s
-        self._options = TaskOptions(timeout_s=timeout_s, stall_s=stall_s)
         self._next_id = 0
         self._thread: threading.Thread | None = None
         self._exit_callbacks: list[Callable[[], Any]] = []
@@ -140,6 +143,8 @@ class Runner(Keeping, Steering, Ending, Reporting):
             gate.subscribe(self._wake)
         self._set_up_keeping(resumable, journal, codec)
         self._begin_life()
+        tier = self._kernel.queues.default
+        self._options = TaskOptions(tier=tier, timeout_s=timeout_s, stall_s=stall_s)
         self._refusal = f"the runner {name!r} has not started"
 
     def _begin_life(self) -> None:
@@ -179,20 +184,41 @@ class Runner(Keeping, Steering, Ending, Reporting):
     # --- its own thread --------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Start the loop thread; returns once the loop runs."""
-        if self._thread is not None and self._thread.is_alive():
-            log.warning("the runner %r runs already; the second start does nothing", self.name)
+        """Start the loop thread; returns once the loop runs.
+
+        Raises:
+            MissingExtra: It is to run on uvloop, which is not installed.
+        """
+        if self._runs_already():
             return self
-        self._begin_anew()
-        self._open_journal()
-        _watch_forks(self)
-        ready = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run_loop, args=(ready,), name=f"rollscope-{self.name}", daemon=True
-        )
-        self._thread.start()
+        loop = _new_loop(self._loop_kind)
+        try:
+            self._begin_anew()
+            self._open_journal()
+            _watch_forks(self)
+            ready = threading.Event()
+            self._thread = threading.Thread(
+                target=self._run_loop,
+                args=(loop, ready),
+                name=f"rollscope-{self.name}",
+                daemon=True,
+            )
+            self._thread.start()
+        except BaseException:
+            loop.close()
+            raise
         ready.wait()
         return self
+
+    def _runs_already(self) -> bool:
+        """Whether this life goes on, on a thread of its own or the caller's loop; warns if so."""
+        thread, kernel = self._thread, self._kernel
+        if thread is None or not thread.is_alive():
+            loop = kernel.loop
+            if loop is None or loop.is_closed() or not kernel.is_turning:
+                return False
+        log.warning("the runner %r runs already; the second start does nothing", self.name)
+        return True
 
     def _begin_anew(self) -> None:
         """Begin a life with nothing left of the last one."""
@@ -200,8 +226,7 @@ class Runner(Keeping, Steering, Ending, Reporting):
             self._begin_life()
         self._is_closed = False
 
-    def _run_loop(self, ready: threading.Event) -> None:
-        loop = _new_loop(self._loop_kind)
+    def _run_loop(self, loop: asyncio.AbstractEventLoop, ready: threading.Event) -> None:
         kernel = self._kernel
         try:
             asyncio.set_event_loop(loop)
@@ -234,6 +259,8 @@ class Runner(Keeping, Steering, Ending, Reporting):
     # --- on the caller's loop --------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
+        if self._runs_already():
+            return self
         self._begin_anew()
         self._open_journal()
         _watch_forks(self)
@@ -304,9 +331,12 @@ def _new_loop(kind: LoopKind) -> asyncio.AbstractEventLoop:
     if kind != "asyncio":
         try:
             import uvloop
-        except ImportError:
+        except ImportError as error:
             if kind == "uvloop":
-                raise
+                raise MissingExtra(
+                    "the runner's loop needs uvloop; install it with: "
+                    "pip install 'rollscope[uvloop]'"
+                ) from error
         else:
             loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
             return loop

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import signal
+import sys
 import threading
 import time
 import weakref
@@ -12,7 +14,13 @@ from typing import Any
 
 import pytest
 
-from rollscope.errors import RunnerBroken, RunnerClosed, RunnerError
+from rollscope.errors import (
+    MissingExtra,
+    RunnerBroken,
+    RunnerClosed,
+    RunnerError,
+    SettingError,
+)
 from rollscope.runner import ExternalGate, Reason, Runner, Status
 from tests.unit.runner.virtual import turn_until
 
@@ -37,6 +45,50 @@ def test_a_second_start_does_nothing_but_warn(caplog: pytest.LogCaptureFixture) 
         assert set(threading.enumerate()) == before
         assert handle.result(PATIENCE_S).value == 1
         assert caplog.text.count("runs already") == 1
+
+
+def test_a_start_within_a_life_on_the_callers_loop_leaves_that_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async with Runner(probe_s=None) as runner:
+            released = asyncio.Event()
+            handle = runner.submit(released.wait)
+            runner.start()
+            assert await runner.__aenter__() is runner
+            released.set()
+            assert (await handle).value is True
+
+    asyncio.run(main())
+    assert caplog.text.count("runs already") == 2
+
+
+def test_entering_a_started_runner_as_a_coroutine_leaves_its_life_alone() -> None:
+    async def main() -> None:
+        runner = Runner(probe_s=None).start()
+        handle = runner.submit(give, 1)
+        async with runner:
+            assert (await handle).value == 1
+        assert runner.health().state == "closed"
+
+    asyncio.run(main())
+
+
+def test_a_loop_that_is_not_installed_is_told_to_who_starts_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner = Runner(probe_s=None, loop="uvloop")
+    with monkeypatch.context() as patching:
+        patching.setitem(sys.modules, "uvloop", None)
+        with pytest.raises(MissingExtra, match=re.escape("rollscope[uvloop]")):
+            runner.start()
+    with runner:
+        assert runner.submit(give, 1).result(PATIENCE_S).value == 1
+
+
+def test_a_loop_of_no_known_kind_is_refused() -> None:
+    with pytest.raises(SettingError, match="auto, asyncio, uvloop"):
+        Runner(loop="trio")  # type: ignore[arg-type]
 
 
 def test_a_closed_runner_begins_a_fresh_life_without_old_inputs() -> None:
