@@ -80,6 +80,23 @@ def test_cancel_takes_exactly_one_way_to_choose(runner: Runner) -> None:
         runner.cancel(1, group="g")
 
 
+def test_what_chooses_tasks_to_cancel_may_ask_the_runner(runner: Runner, signals: Signals) -> None:
+    handle = runner.submit(tasks.hold, signals.path("on"), signals.path("never"))
+    signals.wait("on")
+    assert runner.cancel(where=lambda task: runner.ledger().running == 1) == 1
+    assert handle.result(PATIENCE_S).reason is Reason.REQUESTED
+
+
+def test_a_cancel_says_only_what_an_outcome_can_say(runner: Runner, signals: Signals) -> None:
+    handle = runner.submit(tasks.hold, signals.path("on"), signals.path("never"))
+    for reason in ("accepted", "deadline", "self_cancelled", "no reason at all"):
+        with pytest.raises(SettingError, match="straggler"):
+            runner.cancel(handle.id, reason=reason)
+    assert runner.cancel(handle.id, reason="overload") == 1
+    outcome = handle.result(PATIENCE_S)
+    assert (outcome.status, outcome.reason) == (Status.DROPPED, Reason.OVERLOAD)
+
+
 def test_cancelled_tasks_leave_all_places_free(
     make_runner: Callable[..., Runner], signals: Signals
 ) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from rollscope.errors import SettingError
 from rollscope.runner.base import RunnerBase
+from rollscope.runner.checks import check
 from rollscope.runner.outcome import Reason, Status
 from rollscope.runner.task import BACKOFF, QUEUED, RUNNING
 
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
     from rollscope.runner.task import Task
 
 __all__ = ["Pause", "Steering"]
+
+_STATUS_OF: Final = {
+    Reason.REQUESTED: Status.CANCELLED,
+    Reason.GROUP_SETTLED: Status.CANCELLED,
+    Reason.STRAGGLER: Status.CANCELLED,
+    Reason.CLOSED: Status.CANCELLED,
+    Reason.DRAINED: Status.CANCELLED,
+    Reason.TOO_OLD: Status.STALE,
+    Reason.CUT_BEFORE_UPDATE: Status.STALE,
+    Reason.OVERLOAD: Status.DROPPED,
+    Reason.BUDGET: Status.DROPPED,
+}
+"""How tasks end that somebody ends, by the reason given."""
 
 
 class Steering(RunnerBase):
@@ -42,19 +56,20 @@ class Steering(RunnerBase):
             tag: All that have this label, as name and value.
             where: All that this says true for.
             older_than: All that started with an older version.
-            reason: What their outcomes say.
+            reason: What their outcomes say: one that goes with `cancelled`, `stale` or `dropped`.
 
         Returns:
             How many are affected.
 
         Raises:
-            SettingError: Not exactly one of the ways to choose is given.
+            SettingError: Not exactly one of the ways to choose is given, or another reason.
         """
         given = [one for one in (id, group, tag, where, older_than) if one is not None]
         if len(given) != 1:
             raise SettingError("cancel takes exactly one of id, group, tag, where, older_than")
-        chosen_reason = Reason(reason)
-        status = Status.STALE if chosen_reason is Reason.CUT_BEFORE_UPDATE else Status.CANCELLED
+        is_right = reason in _STATUS_OF
+        check("reason", str(reason), f"one of {', '.join(_STATUS_OF)}", is_right=is_right)
+        chosen_reason, status = Reason(reason), _STATUS_OF[Reason(reason)]
         kernel = self._kernel
 
         def is_chosen(task: Task) -> bool:
@@ -68,11 +83,12 @@ class Steering(RunnerBase):
 
         def do() -> int:
             with kernel.lock:
-                if id is not None:
-                    task = kernel.live.get(id)
-                    chosen = [] if task is None else [task]
+                if id is None:
+                    live = list(kernel.live.values())
                 else:
-                    chosen = [task for task in kernel.live.values() if is_chosen(task)]
+                    live = [kernel.live[id]] if id in kernel.live else []
+            # Not under the lock: what the caller asks of a task may ask the runner in turn.
+            chosen = live if id is not None else [task for task in live if is_chosen(task)]
             waiting = [task for task in chosen if task.state in (QUEUED, BACKOFF)]
             running = [task for task in chosen if task.state == RUNNING]
             count = kernel.stops.end_waiting(waiting, status, chosen_reason)
