@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from rollscope.errors import SettingError
+from rollscope.runner.checks import check, is_number
 from rollscope.runner.task import QUEUED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rollscope.runner.task import Task, TaskOptions
 
@@ -33,6 +35,17 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
     """How many of its tasks may run at once."""
     strict: bool = False
     """Always before the tiers that are not."""
+
+    def __post_init__(self) -> None:
+        """Refuse what places cannot be shared by.
+
+        Raises:
+            SettingError: A setting has a value that cannot be used.
+        """
+        is_right = is_number(self.weight) and 0 < self.weight < math.inf
+        check("weight", self.weight, "a number above zero", is_right=is_right)
+        is_right = self.limit is None or (is_number(self.limit) and self.limit >= 0)
+        check("limit", self.limit, "a number from 0 on, or None", is_right=is_right)
 
 
 DEFAULT_TIERS: Final = (Tier(name="train"), Tier(name="eval"))
@@ -147,8 +160,15 @@ class _Queue:
 class TierQueues:
     """The queues of all tiers; belongs to the loop thread."""
 
-    def __init__(self, tiers: Iterable[Tier], ageing_s: float = 30.0) -> None:
+    def __init__(self, tiers: Sequence[Tier], ageing_s: float = 30.0) -> None:
+        is_right = is_number(ageing_s) and ageing_s > 0
+        check("ageing_s", ageing_s, "a number of seconds above zero", is_right=is_right)
         self.queues = {tier.name: _Queue(tier, ageing_s) for tier in tiers}
+        names = [tier.name for tier in tiers]
+        is_right = bool(names) and len(self.queues) == len(names)
+        check("tiers", names, "at least one, each of a name of its own", is_right=is_right)
+        self.default = names[0] if "train" not in names else "train"
+        """The tier of tasks that are submitted without one."""
         self._ordered = list(self.queues.values())
         self.has_work = True
         """Whether tasks may wait; set false by who has found none."""

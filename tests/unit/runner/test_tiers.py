@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rollscope.errors import SettingError
 from rollscope.runner import BudgetGate, ConcurrencyGate, RateGate, Runner, Status, Tier
 from rollscope.testing import VirtualTimeLoop, run_virtual
 from tests.unit.runner.virtual import Stage, play
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def _started_order(tiers: tuple[Tier, ...], counts: dict[str, int], **settings: Any) -> list[str]:
@@ -186,3 +191,32 @@ def test_a_gate_of_the_users_is_asked_and_given_its_permits_back() -> None:
     play(main, gates=[gate, slots])
     assert (gate.out, gate.peak) == (0, 2)
     assert slots.numbers()["held"] == 0
+
+
+def test_a_task_without_a_tier_is_of_the_first_where_none_is_called_train() -> None:
+    async def main(stage: Stage) -> None:
+        assert (await stage.runner.submit(asyncio.sleep, 1.0)).tier == "a"
+        group = stage.runner.group(1)
+        group.submit(asyncio.sleep, 1.0)
+        assert (await group).tier == "a"
+
+    play(main, tiers=(Tier(name="a"), Tier(name="b")))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Tier(name="a", weight=0),
+        lambda: Tier(name="a", weight=-1.0),
+        lambda: Tier(name="a", weight=math.nan),
+        lambda: Tier(name="a", weight=math.inf),
+        lambda: Tier(name="a", limit=-1),
+        lambda: Runner(tiers=()),
+        lambda: Runner(tiers=(Tier(name="a"), Tier(name="a", limit=2))),
+        lambda: Runner(ageing_s=0),
+        lambda: Runner(ageing_s=math.nan),
+    ],
+)
+def test_tiers_that_places_cannot_be_shared_by_are_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(SettingError):
+        make()
