@@ -6,7 +6,7 @@ from typing import Any
 
 from rollscope.errors import MissingExtra
 
-__all__ = ["need_ray"]
+__all__ = ["lasts", "need_ray"]
 
 
 def need_ray() -> Any:  # noqa: ANN401  (a module that brings no useful types)
@@ -24,3 +24,8 @@ def need_ray() -> Any:  # noqa: ANN401  (a module that brings no useful types)
             "running tasks on Ray needs it to be installed: pip install 'rollscope[ray]'"
         ) from error
     return ray
+
+
+def lasts(error: Exception) -> bool:
+    """Say whether a call of an actor failed for a reason that will not pass."""
+    return not isinstance(error, need_ray().exceptions.ActorUnavailableError)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rollscope.runner.guard import log
 from rollscope.runner.outcome import Failure, Reason, Status, describe_failure
-from rollscope.runner.ray.leases import hand_back
+from rollscope.runner.ray.extra import lasts, need_ray
+from rollscope.runner.ray.leases import hand_back, recover
 from rollscope.runner.ray.values import StoredValue
 from rollscope.runner.ray.wire import Start
 from rollscope.runner.task import DONE
@@ -96,12 +97,19 @@ class Inbound:
 
     async def _fetch(self, lease: Lease, done: Done) -> None:
         """Have a large value made an object of ours; the lease lives until that is so."""
-        value, is_there = lease.member.fetch.remote(done.lease)
+        keeper = self._kernel.keeper
         try:
+            value, is_there = lease.member.fetch.remote(done.lease)
             await is_there
+            if keeper is not None and keeper.journal is not None:
+                await value  # it is here then, and written without a wait
+        except need_ray().exceptions.RayActorError as error:
+            # Its tasks start again elsewhere once that is noticed, or were already; a value that
+            # was on its way when the network failed may be lost although its actor lives.
+            if lasts(error) or lease.member.leases.pop(lease.number, None) is None:
+                return
+            recover(self._kernel, lease, f"its value could not be fetched: {error}")
         except Exception as error:
-            if lease.member.is_lost:
-                return  # its tasks were started again
             _refuse(done, error)
             self._finish(lease, done, None)
         else:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from rollscope.errors import PlacementTimeout
-from rollscope.runner.guard import log
+from rollscope.runner.guard import log, quietly
 from rollscope.runner.outcome import Failure, Reason, Status, describe_failure
-from rollscope.runner.ray.extra import need_ray
+from rollscope.runner.ray.extra import lasts, need_ray
 from rollscope.runner.ray.headside import HeadTrace
 from rollscope.runner.ray.inbound import Inbound
 from rollscope.runner.ray.leases import recover
@@ -246,7 +246,7 @@ class RayLauncher:
             try:
                 data = await member.exchange.remote(member.confirmed, batch)
             except Exception as error:
-                if self._is_lasting(error):
+                if lasts(error):
                     self._lose(member, f"its actor has died: {_last_line(error)}")
                     return
                 await asyncio.sleep(_AGAIN_S)
@@ -258,10 +258,6 @@ class RayLauncher:
                 member.confirmed = report.number
                 self.inbound.take(member, report)
                 self._count_slots()
-
-    @staticmethod
-    def _is_lasting(error: Exception) -> bool:
-        return not isinstance(error, need_ray().exceptions.ActorUnavailableError)
 
     async def _beat(self, member: Member) -> None:
         """Ask an actor for its heartbeat, and give it up when none comes."""
@@ -275,7 +271,7 @@ class RayLauncher:
                 self._lose(member, f"its actor was not heard for {fleet.silence_s:g} s")
                 return
             except Exception as error:
-                if self._is_lasting(error):
+                if lasts(error):
                     self._lose(member, f"its actor has died: {_last_line(error)}")
                     return
                 await asyncio.sleep(_AGAIN_S)
@@ -319,7 +315,8 @@ class RayLauncher:
         self.lost += 1
         self.members.remove(member)
         self.handles.remove(member.handle)
-        need_ray().kill(member.handle, no_restart=True)
+        with quietly("ending a lost actor"):
+            need_ray().kill(member.handle, no_restart=True)
         me = asyncio.current_task()
         for work in member.work:
             if work is not me:
@@ -335,7 +332,12 @@ class RayLauncher:
     async def _replace(self) -> None:
         """Start an actor in the place of one that is lost, as soon as the cluster has room."""
         while not self._is_ending:
-            (made,) = self.make_actors(1)
+            try:
+                (made,) = self.make_actors(1)
+            except Exception as error:
+                log.error("no actor can be asked for in the place of a lost one: %s", error)
+                await asyncio.sleep(_AGAIN_S)
+                continue
             waiting = asyncio.ensure_future(self._fleet.placement.ahello([made[1]]))
             try:
                 hello = await waiting
