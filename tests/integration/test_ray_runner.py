@@ -16,7 +16,7 @@ import ray
 
 import rollscope
 from rollscope.errors import MissingExtra, PlacementTimeout, SettingError
-from rollscope.runner import Reason, Retry, Status, ctx
+from rollscope.runner import Reason, Retry, Runner, Status, ctx
 from rollscope.runner.ray import RayRunner
 from rollscope.runner.ray.mailbox import Mailbox
 from rollscope.runner.ray.wire import Done, decode_report
@@ -241,6 +241,67 @@ def test_the_large_values_of_a_group_are_fetched_too(shared: RayRunner) -> None:
 # --- steering ------------------------------------------------------------------------------------
 
 
+def test_large_values_are_kept_themselves_for_a_later_process(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    with make_runner(actors=1, journal=path) as runner:
+        unfetched = runner.submit(give_bytes, 200_000)
+        runner.submit(give_bytes, 300_000)
+        assert eventually(lambda: runner.ledger().outbox == 2, "two outcomes")
+        state = runner.state_dict()
+        assert runner.sync_journal(PATIENCE_S)
+        (handed_out,) = [one for one in runner.take_ready(resolve=False) if one.id == unfetched.id]
+        assert isinstance(handed_out.value, ray.ObjectRef)
+        later = runner.state_dict()
+    for given in (state, later):
+        second = Runner(resumable=True)
+        second.load_state_dict(given)
+        assert sorted(len(one.value) for one in second.take_ready()) == [200_000, 300_000]
+    with Runner(journal=path) as third:
+        assert sorted(len(one.value) for one in third.wait(2, 0)) == [200_000, 300_000]
+
+
+def test_who_is_cancelled_while_a_large_value_comes_leaves_it_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        coming = asyncio.Event()
+
+        async def never_come(_: Any) -> None:
+            coming.set()
+            await asyncio.Event().wait()
+
+        async with make_runner(actors=1) as runner:
+            handle = runner.submit(give_bytes, 200_000)
+            for wait in (lambda: runner.await_outcomes(1), lambda: runner.await_for(handle.id)):
+                coming.clear()
+                with monkeypatch.context() as patch:
+                    patch.setattr("rollscope.runner.ray.runner.afetch_values", never_come)
+                    waiting = asyncio.ensure_future(wait())
+                    await asyncio.wait_for(coming.wait(), PATIENCE_S)
+                    waiting.cancel()
+                    with pytest.raises(asyncio.CancelledError):
+                        await waiting
+                assert runner.ledger().outbox == 1
+            (outcome,) = await runner.await_outcomes(1, PATIENCE_S)
+            assert len(outcome.value) == 200_000
+
+    asyncio.run(main())
+
+
+def test_a_thread_that_is_interrupted_while_a_large_value_comes_leaves_it_to_others(
+    shared: RayRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: Any) -> list[Any]:
+        raise KeyboardInterrupt
+
+    handle = shared.submit(give_bytes, 200_000)
+    with monkeypatch.context() as patch:
+        patch.setattr("rollscope.runner.ray.runner.fetch_values", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            handle.result(PATIENCE_S)
+    assert len(handle.result(PATIENCE_S).value) == 200_000
+
+
 def test_cancel_reaches_running_and_waiting_tasks(shared: RayRunner, signals: Signals) -> None:
     running = shared.submit(tasks.tell_cancel, signals.path("started"), signals.path("told"))
     signals.wait("started")
@@ -344,6 +405,24 @@ def test_a_killed_actor_loses_and_doubles_nothing(tmp_path: Path) -> None:
         assert runner.take_ready() == []
         eventually(lambda: len(runner.actors()) == 2, "a replacement")
         assert victim not in pids_of(runner)
+
+
+def test_tasks_start_again_even_if_their_lost_actor_cannot_be_ended(
+    signals: Signals, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError("the cluster does not answer")
+
+    with make_runner(actors=1) as runner:
+        (pid,) = pids_of(runner)
+        handle = runner.submit(log_run, signals.path(""), 3, 1.0)
+        eventually(lambda: signals.count("run.3.1"), "the first attempt")
+        with monkeypatch.context() as patch:
+            patch.setattr(ray, "kill", refuse)
+            os.kill(pid, signal.SIGKILL)
+            eventually(lambda: signals.count("run.3.2"), "the second attempt")
+        assert handle.result(PATIENCE_S).value == 3
+    assert "the cluster does not answer" in caplog.text
 
 
 def test_a_silent_actor_is_replaced(signals: Signals) -> None:

@@ -233,13 +233,19 @@ class Collecting(RunnerBase):
         """Leave without taking anything, also what was handed over at the last moment."""
         kernel = self._kernel
         with kernel.lock:
-            if waiter.result is not None:
-                kernel.outbox.put_back(waiter.result)
-                count = sum(outcome.weight for outcome in waiter.result)
-                kernel.ledger.delivered -= count
-                kernel.ledger.outbox += count
-            elif waiter.error is None:
+            result = waiter.result
+            if result is None and waiter.error is None:
                 leave()
+        self._put_back(result or [])
+
+    def _put_back(self, outcomes: list[Outcome]) -> None:
+        """Take outcomes back that were handed over and reached nobody."""
+        kernel = self._kernel
+        with kernel.lock:
+            kernel.outbox.put_back(outcomes)
+            count = sum(outcome.weight for outcome in outcomes)
+            kernel.ledger.delivered -= count
+            kernel.ledger.outbox += count
             woken = kernel.outbox.serve()
         for one in woken:
             one.notify()

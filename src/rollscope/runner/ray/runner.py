@@ -16,7 +16,12 @@ from rollscope.runner.ray.launcher import Fleet, RayLauncher
 from rollscope.runner.ray.member import Lease
 from rollscope.runner.ray.placement import Placement, end_actors
 from rollscope.runner.ray.slots import SlotsGate
-from rollscope.runner.ray.values import aresolve, hand_out_references, resolve
+from rollscope.runner.ray.values import (
+    FetchingCodec,
+    afetch_values,
+    fetch_values,
+    hand_out_references,
+)
 from rollscope.runner.runner import Runner
 
 if TYPE_CHECKING:
@@ -91,6 +96,10 @@ class RayRunner(Runner):
         )
         settings["gates"] = (*settings.get("gates", ()), self._slots)
         super().__init__(**settings)
+
+    def _set_up_keeping(self, *settings: Any) -> None:
+        super()._set_up_keeping(*settings)
+        self._codec = FetchingCodec(self._codec)
 
     def _settings_of(self, actor: str) -> ActorSettings:
         return ActorSettings(
@@ -188,8 +197,7 @@ class RayRunner(Runner):
             where: Which outcomes count; a value over 100 KB is a `StoredValue` there.
             resolve: False hands out Ray's references to values over 100 KB.
         """
-        outcomes = super().wait(count, timeout_s, order, where)
-        return _fetch(outcomes) if resolve else hand_out_references(outcomes)
+        return self._give(super().wait(count, timeout_s, order, where), resolve=resolve)
 
     async def await_outcomes(
         self,
@@ -202,26 +210,40 @@ class RayRunner(Runner):
     ) -> list[Outcome]:
         """As `wait`, for coroutines of any loop."""
         outcomes = await super().await_outcomes(count, timeout_s, order, where)
-        return await aresolve(outcomes) if resolve else hand_out_references(outcomes)
+        return await self._agive(outcomes, resolve=resolve)
 
     def wait_for(
         self, task_id: int, timeout_s: float | None = None, *, resolve: bool = True
     ) -> Outcome:
         """As `Runner.wait_for`; `resolve` as for `wait`."""
-        outcomes = [super().wait_for(task_id, timeout_s)]
-        return (_fetch(outcomes) if resolve else hand_out_references(outcomes))[0]
+        return self._give([super().wait_for(task_id, timeout_s)], resolve=resolve)[0]
 
     async def await_for(
         self, task_id: int, timeout_s: float | None = None, *, resolve: bool = True
     ) -> Outcome:
         """As `wait_for`, for coroutines of any loop."""
         outcomes = [await super().await_for(task_id, timeout_s)]
-        return (await aresolve(outcomes) if resolve else hand_out_references(outcomes))[0]
+        return (await self._agive(outcomes, resolve=resolve))[0]
 
     def take_ready(self, limit: int | None = None, *, resolve: bool = True) -> list[Outcome]:
         """As `Runner.take_ready`; `resolve` as for `wait`."""
-        outcomes = super().take_ready(limit)
-        return _fetch(outcomes) if resolve else hand_out_references(outcomes)
+        return self._give(super().take_ready(limit), resolve=resolve)
+
+    def _give(self, outcomes: list[Outcome], *, resolve: bool) -> list[Outcome]:
+        """Hand outcomes out, or none of them if a signal handler interrupts that."""
+        try:
+            return fetch_values(outcomes) if resolve else hand_out_references(outcomes)
+        except BaseException:
+            self._put_back(outcomes)
+            raise
+
+    async def _agive(self, outcomes: list[Outcome], *, resolve: bool) -> list[Outcome]:
+        """Hand outcomes out, or none of them if the coroutine is cancelled meanwhile."""
+        try:
+            return await afetch_values(outcomes) if resolve else hand_out_references(outcomes)
+        except BaseException:
+            self._put_back(outcomes)
+            raise
 
     # --- steering --------------------------------------------------------------------------------
 
@@ -272,6 +294,3 @@ class RayRunner(Runner):
             since_progress_s=seen.since_progress_s,
             children=seen.children,
         )
-
-
-_fetch = resolve

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rollscope.runner.outcome import Outcome
+    from rollscope.runner.state import Codec
 
-__all__ = ["StoredValue", "aresolve", "hand_out_references", "resolve"]
+__all__ = ["FetchingCodec", "StoredValue", "afetch_values", "fetch_values", "hand_out_references"]
 
 
 class StoredValue:
@@ -29,6 +30,23 @@ class StoredValue:
 
     def __repr__(self) -> str:
         return f"StoredValue({self.size} bytes)"
+
+
+class FetchingCodec:
+    """Writes values that lie in the object store, since references mean nothing to a later Ray."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+
+    def encode(self, given: Any) -> bytes:  # noqa: ANN401  (anything that a task takes or gives)
+        """Encode it, or what it refers to."""
+        ray = need_ray()
+        ref = given.ref if type(given) is StoredValue else given
+        return self._codec.encode(ray.get(ref) if isinstance(ref, ray.ObjectRef) else given)
+
+    def decode(self, data: bytes) -> Any:  # noqa: ANN401  (as above)
+        """Give back what was encoded."""
+        return self._codec.decode(data)
 
 
 def _stored(outcomes: Iterable[Outcome]) -> list[tuple[Outcome, StoredValue]]:
@@ -52,7 +70,7 @@ def _lists_stored(value: object) -> bool:
     return type(value) is list and any(type(one) is StoredValue for one in value)
 
 
-def resolve(outcomes: list[Outcome]) -> list[Outcome]:
+def fetch_values(outcomes: list[Outcome]) -> list[Outcome]:
     """Fetch the large values of outcomes; for threads."""
     for outcome, stored in _stored(outcomes):
         try:
@@ -62,7 +80,7 @@ def resolve(outcomes: list[Outcome]) -> list[Outcome]:
     return _finished(outcomes)
 
 
-async def aresolve(outcomes: list[Outcome]) -> list[Outcome]:
+async def afetch_values(outcomes: list[Outcome]) -> list[Outcome]:
     """Fetch the large values of outcomes; for coroutines."""
     for outcome, stored in _stored(outcomes):
         try:
