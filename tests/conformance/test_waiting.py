@@ -217,6 +217,21 @@ def test_a_choice_that_raises_hurts_only_the_one_who_made_it(
     assert runner.health().state == "running"
 
 
+def test_a_choice_that_raises_does_not_hurt_those_behind_it(
+    runner: Runner, pool: ThreadPoolExecutor
+) -> None:
+    def broken(outcome: Outcome) -> bool:
+        raise ZeroDivisionError
+
+    _finish(runner, range(1))
+    waiting = pool.submit(runner.wait, 2, PATIENCE_S, "arrival", broken)
+    eventually(lambda: runner._kernel.outbox.wanted() == 2, "it waits for more than is there")
+    assert _values(runner.wait(1, PATIENCE_S)) == [0]
+    _finish(runner, range(1, 3))
+    with pytest.raises(ZeroDivisionError):
+        waiting.result(PATIENCE_S)
+
+
 def test_general_waiters_are_served_first_come_first_served(
     runner: Runner, pool: ThreadPoolExecutor
 ) -> None:
@@ -327,6 +342,30 @@ def test_those_who_wait_are_let_go_when_the_runner_is_closed(
     for one in waiting:
         one.result(PATIENCE_S)
     assert max(released) - began < 5  # not their own time limit
+
+
+def test_who_stands_behind_one_that_wants_too_many_has_what_is_left(
+    runner: Runner, pool: ThreadPoolExecutor, signals: Signals
+) -> None:
+    runner.submit(tasks.hold, signals.path("on"), signals.path("go"), 4)
+    signals.wait("on")
+    many = pool.submit(runner.wait, 10)
+    eventually(lambda: runner._kernel.outbox.wanted() == 10, "the first waits")
+    few = pool.submit(runner.wait, 2)
+    eventually(lambda: runner._kernel.outbox.wanted() == 12, "the second waits")
+    rest = pool.submit(list, runner.outcomes())
+    eventually(lambda: runner._kernel.outbox.wanted() == 13, "the third waits")
+    for value in range(4):
+        runner.submit(tasks.give, value)
+    eventually(lambda: runner.ledger().outbox == 4, "the others have finished")
+    draining = pool.submit(runner.drain, PATIENCE_S)
+    eventually(lambda: runner.health().state == "draining", "no more are taken")
+    signals.send("go")
+    assert draining.result(PATIENCE_S).is_drained
+    with pytest.raises(RunnerClosed):
+        many.result(PATIENCE_S)
+    assert _values(few.result(PATIENCE_S)) == [0, 1]
+    assert _values(rest.result(PATIENCE_S)) == [2, 3, 4]
 
 
 def test_what_has_finished_stays_readable_after_close(

@@ -36,8 +36,16 @@ def _excluding(
         return where
     unwanted = list(others)
     return lambda outcome: (
-        (where is None or where(outcome)) and not any(other(outcome) for other in unwanted)
+        (where is None or where(outcome)) and not any(_wants(other, outcome) for other in unwanted)
     )
+
+
+def _wants(where: Callable[[Outcome], bool], outcome: Outcome) -> bool:
+    """Whether somebody wants an outcome; an error of theirs is told to them, not to who asks."""
+    try:
+        return where(outcome)
+    except Exception:
+        return False
 
 
 class Outbox:
@@ -210,12 +218,18 @@ class Outbox:
         return WaitTimeout(1, 0)
 
     def fail_all(self, error: Callable[[], BaseException]) -> list[Waiter]:
-        """End the waiting of everybody with an error; give those to be woken."""
-        woken = [*self._waiting, *(one for some in self._reserved.values() for one in some)]
-        self._waiting.clear()
+        """End the waiting of everybody with an error; give those to be woken.
+
+        Who stood behind one that wanted too many has what is there.
+        """
+        woken = [one for some in self._reserved.values() for one in some]
         self._reserved.clear()
         for waiter in woken:
             waiter.error = error()
+        while self._waiting:
+            first = self._waiting.popleft()
+            first.error = error()
+            woken += [first, *self.serve()]
         return woken
 
     def withdraw(self, task_id: int) -> None:
