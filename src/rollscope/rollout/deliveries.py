@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from rollscope.instrument.spans import Span
+    from rollscope.rollout.loader import Drawn
     from rollscope.rollout.samples import Episode
     from rollscope.runner import Outcome
 
-__all__ = ["Deliveries", "Settled", "Unused"]
+__all__ = ["Deliveries", "Settled", "Unused", "unused"]
 
 _MOST_UNUSED: Final = 65_536
 """So many items are kept for one who never says that they were used."""
@@ -36,8 +37,18 @@ class Unused(NamedTuple):
     """The step it was handed to."""
     spans: list[Span]
     """The sessions that are to be charged to it."""
-    position: int | None
-    """Where in the data loader it was drawn."""
+    drawn: Drawn | None
+    """Where in a data loader it was drawn."""
+
+
+def unused(settled: Iterable[Settled], step: int | None) -> list[Unused]:
+    """Note what is left to do for items once they are used; no trajectory is kept alive."""
+    return [Unused(step, _spans(one.outcome), one.episode.drawn) for one in settled]
+
+
+def _spans(outcome: Outcome) -> list[Span]:
+    parts = outcome.parts if outcome.is_ok else ()
+    return [part.span for part in parts if part.is_ok and part.span is not None]
 
 
 class Deliveries:
@@ -93,6 +104,11 @@ class Deliveries:
         """Give what picks the outcomes that are for one call; None for those of anybody."""
         return lambda outcome: self._episodes[outcome.id].owner is owner
 
+    def has_any(self, owner: object) -> bool:
+        """Whether anything that is for one call was not fetched."""
+        with self._lock:
+            return any(episode.owner is owner for episode in self._episodes.values())
+
     def leave_to_anybody(self, owner: object) -> None:
         """Let anybody have what was for a call that has failed."""
         with self._lock:
@@ -111,11 +127,10 @@ class Deliveries:
                 settled.append(Settled(episode, replace(outcome, id=episode.task_id)))
         return settled
 
-    def keep_unused(self, settled: Iterable[Settled], step: int | None) -> bool:
+    def keep_unused(self, got: Iterable[Unused]) -> bool:
         """Note what the trainer has got; true if so much waits that it had better be taken."""
-        got = [Unused(step, *_traces(one)) for one in settled]
         with self._lock:
-            self._unused += [one for one in got if one.spans or one.position is not None]
+            self._unused += [one for one in got if one.spans or one.drawn is not None]
             return len(self._unused) >= _MOST_UNUSED
 
     def take_unused(self) -> list[Unused]:
@@ -123,11 +138,3 @@ class Deliveries:
         with self._lock:
             unused, self._unused = self._unused, []
         return unused
-
-
-def _traces(settled: Settled) -> tuple[list[Span], int | None]:
-    """Give what is left to do for an item once it is used; its trajectory is not kept alive."""
-    outcome = settled.outcome
-    parts = outcome.parts if outcome.is_ok else ()
-    spans = [part.span for part in parts if part.is_ok and part.span is not None]
-    return spans, settled.episode.position

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -12,8 +13,9 @@ from rollscope.instrument import default as tracing
 from rollscope.rollout.admitting import EpisodeGate
 from rollscope.rollout.batches import BatchCollector
 from rollscope.rollout.capacity import EngineVersion
-from rollscope.rollout.deliveries import Deliveries
+from rollscope.rollout.deliveries import Deliveries, unused
 from rollscope.rollout.dump import DumpWriter, load_tokenizer
+from rollscope.rollout.loader import Drawn
 from rollscope.rollout.samples import Sampling
 from rollscope.rollout.settling import EpisodeGroup
 from rollscope.runner import Runner, TaskOptions
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
     import logging
 
     from rollscope.rollout.capacity import ExecutorSettings
-    from rollscope.rollout.deliveries import Settled
+    from rollscope.rollout.deliveries import Settled, Unused
     from rollscope.rollout.engine import Engine
     from rollscope.rollout.loader import LoaderCursor
+    from rollscope.rollout.recipes import Recipe
     from rollscope.rollout.samples import Episode
     from rollscope.runner import CloseReport, Outcome
     from rollscope.runner.groups import GroupOutcome
@@ -70,6 +73,8 @@ class Execution:
         """Held while items are handed over or become used, so that none is used before its time."""
         self._version = version
         self._seen_version = version.get_version()
+        self._told_version = -1
+        """The newest that the host has told."""
         slots = getattr(manager, "max_concurrent_rollouts", settings.max_concurrent_rollouts)
         self.gate = EpisodeGate(manager, version, self._note_version, slots)
         self._sampling = Sampling(engine, checks_format=settings.check_trajectory_format)
@@ -101,7 +106,12 @@ class Execution:
 
     def set_version(self, version: int) -> None:
         """Tell that the weights were updated: what was handed over is used, and more may start."""
+        with self._using:
+            self._told_version = max(self._told_version, version)
         self.ack()
+        self._enter_version(version)
+
+    def _enter_version(self, version: int) -> None:
         self.runner.set_version(version)
         self._tell_bound()
 
@@ -115,7 +125,9 @@ class Execution:
         with self._using:
             if version != self._seen_version:
                 self._seen_version = version
-                self.set_version(version)
+                if version > self._told_version:  # else what it has used was noted when told
+                    self.ack()
+                self._enter_version(version)
 
     def set_dynamic(self, *, dynamic: bool) -> None:
         """Say whether batches count rejected items."""
@@ -152,7 +164,8 @@ class Execution:
             except BaseException:
                 self.deliveries.forget(group.id)
                 raise
-            self._next_id = max(self._next_id, episode.task_id + 1)
+            if isinstance(episode.task_id, Integral):  # AReaL takes names of any kind
+                self._next_id = max(self._next_id, int(episode.task_id) + 1)
         self.gate.enter(episode)
         self._tell("submitted", episode)
         return episode.task_id
@@ -169,6 +182,23 @@ class Execution:
             except InboxFull:
                 if not self.gate.wait_for_room(self._settings.queue_size, BLOCKED_S):
                     self._check_blocked()
+
+    def feed(self, cursor: LoaderCursor, recipe: Recipe) -> None:
+        """Keep as many inputs queued as may start before the next look, and one under way."""
+        limit = min(max(1, self.manager.get_pending_limit()), self._settings.queue_size)
+        while True:
+            while self.gate.queued() < limit:
+                position, item = cursor.draw()
+                drawn = Drawn(cursor, position)
+                try:
+                    self.submit(recipe.episode(item, owner=self, drawn=drawn))
+                except InboxFull:  # somebody else has taken the room meanwhile
+                    cursor.put_back(position, item)
+                    break
+            if self.deliveries.has_any(self):
+                return
+            # Others fill the queue. Nothing of ours will end, so nothing else would bring us back.
+            self.gate.wait_for_room(limit, BLOCKED_S)
 
     def _settled(self, episode: Episode, outcome: GroupOutcome) -> None:
         """Count an item that has ended, and tell the trace; on the runner's loop."""
@@ -189,7 +219,16 @@ class Execution:
 
     def _tell(self, what: str, episode: Episode) -> None:
         if self._settings.enable_rollout_tracing:
-            self._logger.info("task %d %s; %s", episode.task_id, what, self.stats_text())
+            self._logger.info("task %s %s; %s", episode.task_id, what, self.stats_text())
+
+    def leave_to_anybody(self, owner: object) -> None:
+        """Let anybody have what was for a call that has failed, those in line first."""
+        self.deliveries.leave_to_anybody(owner)
+        kernel = self.runner._kernel
+        with kernel.lock:
+            served = kernel.outbox.serve()
+        for one in served:
+            one.notify()
 
     # --- out -------------------------------------------------------------------------------------
 
@@ -224,20 +263,24 @@ class Execution:
             self._note_version(self._version.get_version())
             if report is not None and trained:
                 report(accepted, len(trained) - accepted)
-            is_much = self.deliveries.keep_unused(trained, tracing.current().scope.step)
-            if is_much or not accepted:  # nobody trains on a batch without any accepted
+            got = unused(trained, tracing.current().scope.step)
+            if not accepted:  # nobody trains on a batch without any accepted
+                self._use(got)
+            elif self.deliveries.keep_unused(got):
                 self.ack()
         return settled
 
     def ack(self) -> None:
         """Note that everything handed over so far was used."""
-        used = self.deliveries.take_unused()
-        for step, spans, _ in used:
+        self._use(self.deliveries.take_unused())
+
+    def _use(self, used: list[Unused]) -> None:
+        for step, spans, drawn in used:
             for span in spans:
                 charged = self.runner.version if step is None else step
                 tracing.annotate(span, consumed_step=charged)
-        if self.cursor is not None:
-            self.cursor.mark_used(one.position for one in used if one.position is not None)
+            if drawn is not None:
+                drawn.cursor.mark_used((drawn.position,))
 
 
 def _open_dump(settings: ExecutorSettings, engine: Engine) -> DumpWriter | None:

@@ -288,7 +288,7 @@ class WorkflowExecutor:
             order: Order = "submitted" if ordered else "arrival"
             outcomes = life.wait_unless_blocked(len(data), ours, order)
         except BaseException:
-            life.deliveries.leave_to_anybody(ours)
+            life.leave_to_anybody(ours)
             raise
         settled = life.consume(life.deliveries.hand_over(outcomes))
         return [one.outcome.value for one in settled if one.outcome.is_ok]
@@ -331,7 +331,7 @@ class WorkflowExecutor:
             life.set_dynamic(dynamic=dynamic_bs)
             batch = life.batches.collect(
                 cursor.batch_size,
-                lambda: self._feed(life, cursor, recipe),
+                lambda: life.feed(cursor, recipe),
                 dynamic=dynamic_bs,
                 max_attempts=max_attempts,
             )
@@ -351,13 +351,6 @@ class WorkflowExecutor:
                 )
             life.cursor, self._loader_state = cursor, None
         return cursor
-
-    def _feed(self, life: Execution, cursor: LoaderCursor, recipe: Recipe) -> None:
-        """Keep as many inputs queued as may start before the next look."""
-        limit = min(max(1, life.manager.get_pending_limit()), self.settings.queue_size)
-        while life.gate.queued() < limit:
-            position, item = cursor.draw()
-            life.submit(recipe.episode(item, owner=life, position=position))
 
     # --- state -----------------------------------------------------------------------------------
 

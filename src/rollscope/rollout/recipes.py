@@ -12,6 +12,8 @@ from rollscope.rollout.samples import Episode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rollscope.rollout.loader import Drawn
+
 __all__ = ["Recipe"]
 
 
@@ -52,7 +54,7 @@ class Recipe:
         *,
         is_eval: bool = False,
         owner: object | None = None,
-        position: int | None = None,
+        drawn: Drawn | None = None,
     ) -> Episode:
         """Make an episode of an item, without an id as yet."""
         return Episode(
@@ -62,5 +64,5 @@ class Recipe:
             self._size,
             is_eval=is_eval,
             owner=owner,
-            position=position,
+            drawn=drawn,
         )

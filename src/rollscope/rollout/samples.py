@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from rollscope.rollout.accept import Filter
     from rollscope.rollout.engine import Engine
+    from rollscope.rollout.loader import Drawn
     from rollscope.rollout.workflow import RolloutWorkflow
     from rollscope.runner.task import Task
 
@@ -60,12 +61,12 @@ class Episode:
     __slots__ = (
         "accept",
         "data",
+        "drawn",
         "is_admitted",
         "is_eval",
         "judgement",
         "open_samples",
         "owner",
-        "position",
         "replaced",
         "samples",
         "size",
@@ -82,7 +83,7 @@ class Episode:
         *,
         is_eval: bool,
         owner: object | None = None,
-        position: int | None = None,
+        drawn: Drawn | None = None,
     ) -> None:
         self.task_id = -1
         """Given when it is submitted."""
@@ -91,8 +92,8 @@ class Episode:
         self.is_eval = is_eval
         self.owner = owner
         """The call that its outcome is for; None where anybody may have it."""
-        self.position = position
-        """Where in the data loader it was drawn."""
+        self.drawn = drawn
+        """Where in a data loader it was drawn."""
         self.is_admitted = False
         self.samples: dict[int, Trajectory] = {}
         """What its tasks have made so far."""

@@ -130,6 +130,14 @@ def test_ids_are_counted_from_zero_and_may_be_given(
     assert ids == [0, 1, 10, 11]
 
 
+def test_a_task_may_have_any_name(executor: WorkflowExecutor, workflow: Scripted) -> None:
+    name: Any = "first"
+    assert executor.submit({"id": 1}, workflow, task_id=name) == name
+    assert executor.submit({"id": 2}, workflow) == 0
+    assert executor.wait_for_task(name, PATIENCE_S)["item"] == 1
+    assert executor.stats_text().startswith("enqueued: 0,")
+
+
 def test_a_duplicate_id_harms_nobody_else(executor: WorkflowExecutor, workflow: Scripted) -> None:
     executor.submit({"id": "first", "do": "hold"}, workflow, task_id=1)
     with pytest.raises(ValueError, match="Duplicate task_id: 1"):

@@ -13,7 +13,6 @@ from rollscope.errors import GateBlocked, RunnerError
 from rollscope.rollout import context, execution
 from rollscope.rollout.batches import BatchBudgetExceeded
 from rollscope.rollout.executor import WorkflowExecutor
-from rollscope.rollout.loader import LoaderCursor
 from tests.unit.rollout.executors import (
     PATIENCE_S,
     Engine,
@@ -254,6 +253,74 @@ def test_dynamic_batches_keep_age_and_window_bounded_over_a_thousand_steps(
     assert most_out <= 16
 
 
+# --- beside others -------------------------------------------------------------------------------
+
+
+def test_what_a_failed_rollout_leaves_goes_to_those_who_wait_already(
+    executor: WorkflowExecutor, workflow: Scripted
+) -> None:
+    def items() -> Iterator[Any]:
+        yield from ({"id": number} for number in range(4))
+        until(lambda: executor.staleness_manager.get_stats().accepted == 4)
+        raise OSError("the data set is gone")
+
+    got: list[Any] = []
+    waiting = threading.Thread(target=lambda: got.extend(executor.wait(4, PATIENCE_S)))
+    waiting.start()
+    until(lambda: executor.runner._kernel.outbox.wanted() == 4)
+    with pytest.raises(OSError, match="data set"):
+        executor.rollout_batch(items(), workflow)  # type: ignore[arg-type]
+    waiting.join(1.0)
+
+    assert items_of(got) == [0, 1, 2, 3]
+
+
+def test_a_batch_waits_for_room_where_others_fill_the_queue(
+    make: Callable[..., WorkflowExecutor], workflow: Scripted
+) -> None:
+    executor = make(
+        consumer_batch_size=1, max_concurrent_rollouts=1, max_head_offpolicyness=20, queue_size=4
+    )
+    executor.submit({"id": "runs", "do": "hold"}, workflow)
+    workflow.await_starts(1)
+    for number in range(4):
+        executor.submit({"id": number}, Scripted())
+    batch: list[Any] = []
+    preparing = threading.Thread(
+        target=lambda: batch.extend(executor.prepare_batch(Loader(8, 1), workflow))
+    )
+    preparing.start()
+    life = executor._alive()
+    until(lambda: life.runner._kernel.outbox.wanted() or life.gate._changed._waiters)  # type: ignore[attr-defined]
+    workflow.let_go()
+    preparing.join(PATIENCE_S)
+
+    assert items_of(batch) == [0]
+
+
+def test_an_item_is_kept_for_later_where_somebody_takes_its_room(
+    make: Callable[..., WorkflowExecutor], workflow: Scripted
+) -> None:
+    executor = make(consumer_batch_size=1, queue_size=1)
+
+    class Busy(Loader):
+        def __iter__(self) -> Iterator[Any]:
+            for batch in super().__iter__():
+                if not workflow.runs:
+                    executor.pause()
+                    executor.submit({"id": "other"}, workflow)
+                    threading.Timer(0.05, executor.resume).start()
+                yield batch
+
+    loader = Busy(8, 1)
+    seen = []
+    for version in range(1, 5):
+        seen += items_of(executor.prepare_batch(loader, workflow))
+        executor.set_version(version)
+
+    assert seen == [0, 1, 2, 3]
+
+
 # --- where to go on ------------------------------------------------------------------------------
 
 
@@ -292,6 +359,45 @@ def test_a_version_that_only_the_engine_tells_marks_items_as_used(
     assert executor.state_dict()["loader"] == {"position": 8, "used": []}
 
 
+def test_an_engine_that_tells_late_what_was_told_marks_nothing_as_used(
+    make: Callable[..., WorkflowExecutor], workflow: Scripted
+) -> None:
+    engine, loader = Engine(), Loader(100, 4)
+    executor = make(engine)
+    executor.prepare_batch(loader, workflow)
+    executor.set_version(1)  # the engine is still being updated
+    executor.prepare_batch(loader, workflow)
+    engine.version = 1
+    executor.submit({"id": "evaluated"}, workflow, is_eval=True)
+    assert len(executor.wait(1, PATIENCE_S)) == 1  # looks at the version
+    assert executor.state_dict()["loader"] == {"position": 4, "used": []}
+    executor.set_version(2)
+
+    assert executor.state_dict()["loader"] == {"position": 8, "used": []}
+
+
+@pytest.mark.parametrize("is_eval", [True, False], ids=["evaluated", "rejected"])
+def test_what_is_not_trained_on_does_not_make_an_earlier_batch_a_used_one(
+    executor: WorkflowExecutor, workflow: Scripted, is_eval: bool
+) -> None:
+    other = executor.submit({"id": "other", "do": "none"}, workflow, is_eval=is_eval)
+    executor.prepare_batch(Loader(100, 4), workflow)
+    executor.wait_for_task(other, PATIENCE_S)
+
+    assert executor.state_dict()["loader"] == {"position": 0, "used": []}
+
+
+def test_items_of_an_earlier_loader_do_not_count_as_used_in_another(
+    executor: WorkflowExecutor, workflow: Scripted
+) -> None:
+    earlier, later = Loader(100, 4), Loader(100, 4)
+    executor.prepare_batch(earlier, workflow)
+    executor.prepare_batch(later, workflow)  # begins with what the other has left queued
+    executor.set_version(1)
+
+    assert executor.state_dict()["loader"] == {"position": 0, "used": []}
+
+
 def test_trajectories_that_were_handed_over_are_not_kept_alive(
     executor: WorkflowExecutor, workflow: Scripted
 ) -> None:
@@ -312,27 +418,3 @@ def test_a_state_is_refused_once_items_were_drawn(
     executor.prepare_batch(Loader(8, 4), workflow)
     with pytest.raises(RunnerError, match="before the first batch"):
         executor.load_state_dict({"loader": None})
-
-
-def test_a_cursor_goes_on_with_exactly_what_was_not_used() -> None:
-    cursor = LoaderCursor(Loader(10, 2))
-    drawn = [cursor.draw() for _ in range(7)]
-    cursor.mark_used([0, 1, 3, 6])
-    state = cursor.state_dict()
-    again = LoaderCursor(Loader(10, 2), state)
-
-    assert state == {"position": 2, "used": [3, 6]}
-    assert [again.draw()[1]["id"] for _ in range(5)] == [2, 4, 5, 7, 8]
-    assert [position for position, _ in drawn] == list(range(7))
-
-
-def test_a_cursor_takes_loaders_that_give_single_items() -> None:
-    class Single:
-        batch_size = 2
-
-        def __iter__(self) -> Iterator[Any]:
-            return iter([{"id": 0}, {"id": 1}])
-
-    cursor = LoaderCursor(Single())
-
-    assert [cursor.draw()[1]["id"] for _ in range(3)] == [0, 1, 0]
