@@ -36,6 +36,8 @@ class DumpWriter:
     def __init__(self, folder: str | os.PathLike[str], tokenizer: Any = None) -> None:  # noqa: ANN401
         Path(folder).mkdir(parents=True, exist_ok=True)
         self.path = Path(folder) / f"rollouts-{os.getpid()}.jsonl"
+        # Here and not in the thread: nobody would hear that it cannot be opened.
+        self._file = self.path.open("a", encoding="utf-8")
         self.lost = 0
         self._tokenizer = tokenizer
         self._waiting: queue.Queue[Any] = queue.Queue(_MOST_WAITING)
@@ -57,7 +59,7 @@ class DumpWriter:
             _log.warning("%d trajectories were not written to %s", self.lost, self.path)
 
     def _write(self) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
+        with self._file as file:
             while (given := self._waiting.get()) is not _END:
                 task_id, trajectory, accepted = given
                 try:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -353,6 +354,12 @@ def test_what_cannot_be_written_is_counted_and_ends_nothing(
     assert writer.lost == 1
     assert len(writer.path.read_text().splitlines()) == 1
     assert caplog.records[-1].levelno == logging.WARNING
+
+
+def test_a_file_that_cannot_be_opened_is_told_of_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / f"rollouts-{os.getpid()}.jsonl").mkdir()
+    with pytest.raises(IsADirectoryError):
+        started(dump_to_file=tmp_path)
 
 
 def test_a_tokenizer_path_needs_its_library(
