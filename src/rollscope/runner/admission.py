@@ -47,13 +47,18 @@ class Admission:
         """What holds the next task back."""
         self.binding_since_ns = 0
         self.binding_ns: dict[str, int] = {}
+        self._refusing: set[str] = set()
+        """Gates that hold back the next task of some tier."""
         self._wakes_at: Timer | None = None
         self._blocked: Timer | None = None
+        self._has_told = False
+        """Whether those who wait were told what blocks them."""
 
     def choose(self, kernel: Kernel, at_most: int) -> list[Task]:
         """Take tasks from their queues, and permits for them."""
         busy = kernel.queues.with_work()
         holder: str | None = None
+        self._refusing.clear()
         if not busy:
             kernel.queues.has_work, holder = False, "queue_empty"
         elif kernel.pauses.is_paused or kernel.breaker.is_open or self.bounds_outbox:
@@ -66,7 +71,7 @@ class Admission:
         else:
             chosen, holder = self._choose_each(kernel, at_most)
         if holder != "queue_empty" or self.binding != "queue_empty":
-            self._note(kernel, holder)
+            self._note(kernel, holder, starts=bool(chosen))
         return chosen
 
     def _closed_for_all(self, kernel: Kernel) -> str | None:
@@ -132,6 +137,7 @@ class Admission:
                 continue
             if refusing is not None:
                 holder = refusing
+                self._refusing.add(refusing)
                 closed.add(queue.tier.name)
                 continue
             queues.admit(queue, task)
@@ -140,6 +146,10 @@ class Admission:
                     gate.take(1)
                     free[place] -= 1
             chosen.append(task)
+        if holder is None and len(chosen) < at_most:
+            waiting = [queue.tier.name for queue in queues.with_work()]
+            queues.has_work = bool(waiting)
+            holder = f"tier:{waiting[0]}" if waiting else "queue_empty"
         return chosen, holder
 
     def _fail(self, kernel: Kernel, task: Task, error: Exception) -> None:
@@ -185,7 +195,7 @@ class Admission:
                     if gate.applies_to(queue.tier.name):
                         gate.give(count)
 
-    def _note(self, kernel: Kernel, holder: str | None) -> None:
+    def _note(self, kernel: Kernel, holder: str | None, *, starts: bool = False) -> None:
         """Note what holds the next task back, and see to it that it is looked at again."""
         if holder != self.binding:
             now_ns = self._clock()
@@ -194,43 +204,54 @@ class Admission:
                 self.binding_ns[self.binding] = self.binding_ns.get(self.binding, 0) + spent_ns
             self.binding, self.binding_since_ns = holder, now_ns
             kernel.trace.held_by(holder, kernel.pauses.named_owners() if holder == "paused" else "")
-        if holder is not None and holder != "queue_empty":
-            self._look_later(kernel, holder)
-            if not kernel.running and self._blocked is None:
-                self._blocked = kernel.timers.after(BLOCKED_S, lambda: self._tell_blocked(kernel))
-        if self._blocked is not None and (kernel.running or holder in (None, "queue_empty")):
-            kernel.timers.take_back(self._blocked)
-            self._blocked = None
+        is_held = holder is not None and holder != "queue_empty"
+        if is_held:
+            self._look_later(kernel, {*self._refusing, holder})
+        if kernel.running or starts or not is_held:
+            self._has_told = False
+            if self._blocked is not None:
+                kernel.timers.take_back(self._blocked)
+                self._blocked = None
+        elif self._blocked is None and not self._has_told:
+            self._blocked = kernel.timers.after(BLOCKED_S, lambda: self._tell_blocked(kernel))
 
-    def _look_later(self, kernel: Kernel, holder: str) -> None:
+    def _look_later(self, kernel: Kernel, holders: set[str | None]) -> None:
         """Set a timer where a gate opens by the clock, or tells nobody when it opens."""
-        if self._wakes_at is not None:
-            if self._wakes_at.act is not None:
-                return
-            self._wakes_at = None
+        due: list[int] = []
         for gate in self.gates:
-            if gate.name != holder:
+            if gate.name not in holders:
                 continue
             next_permit = getattr(gate, "next_permit_ns", None)
             recheck_s = getattr(gate, "recheck_s", None)
             if next_permit is not None:
                 due_ns = next_permit(self._clock())
                 if due_ns is not None:
-                    self._wakes_at = kernel.timers.at(due_ns, kernel.signal)
+                    due.append(due_ns)
             elif recheck_s is not None:
-                self._wakes_at = kernel.timers.after(recheck_s, kernel.signal)
+                due.append(self._clock() + int(recheck_s * 1e9))
+        armed = self._wakes_at
+        if not due or (armed is not None and armed.act is not None and armed.due_ns <= min(due)):
+            return
+        if armed is not None:
+            kernel.timers.take_back(armed)
+        self._wakes_at = kernel.timers.at(min(due), kernel.signal)
 
     def _tell_blocked(self, kernel: Kernel) -> None:
-        self._blocked = None
+        if kernel.running:
+            self._blocked = None
+            return
         with kernel.lock:
             waiting = kernel.outbox.wanted()
-        if waiting and not kernel.running:
-            log.warning(
-                "nothing has run for %g s although %d tasks wait: %s",
-                BLOCKED_S,
-                len(kernel.queues),
-                self.explain(),
-            )
+        if not waiting:  # somebody may come yet
+            self._blocked = kernel.timers.after(BLOCKED_S, lambda: self._tell_blocked(kernel))
+            return
+        self._blocked, self._has_told = None, True
+        log.warning(
+            "nothing has run for %g s although %d tasks wait: %s",
+            BLOCKED_S,
+            len(kernel.queues),
+            self.explain(),
+        )
 
     def explain(self) -> str:
         """Say what holds tasks back, with its numbers."""

@@ -293,24 +293,42 @@ def test_statistics_add_up() -> None:
     play(main, concurrency=2)
 
 
-def test_a_runner_that_is_held_up_for_a_minute_says_by_what(
-    caplog: pytest.LogCaptureFixture,
+class _Announced:
+    """A version that nobody announces, and that stays as it is."""
+
+    def get_version(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("source", [None, _Announced()], ids=["told", "read"])
+@pytest.mark.parametrize("waits_after_s", [0.0, 90.0])
+def test_a_runner_that_is_held_up_for_a_minute_says_once_by_what(
+    source: _Announced | None, waits_after_s: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     from rollscope.runner import StalenessGate
+
+    gate = StalenessGate.bounded(0, batch=1, version_source=source)
+
+    def told() -> list[str]:
+        return [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
 
     async def main(stage: Stage) -> None:
         runner = stage.runner
         runner.submit(give)
         await runner.await_outcomes(1)
         runner.submit(give)
-        waiting = asyncio.ensure_future(runner.await_outcomes(1))
+        runner.submit(give)
+        await asyncio.sleep(waits_after_s)
+        waiting = asyncio.ensure_future(runner.await_outcomes(2))
         await asyncio.sleep(300.0)
+        assert len(told()) == 1
+        assert "staleness" in told()[0]
+        gate.discarded(1)  # one more may run, which ends the block
+        await asyncio.sleep(300.0)
+        assert len(told()) == 2
         waiting.cancel()
 
-    play(main, gates=[StalenessGate.bounded(0, batch=1)])
-    told = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
-    assert len(told) == 1
-    assert "staleness" in told[0]
+    play(main, gates=[gate])
 
 
 def test_a_healthy_runner_raises_nothing_and_a_broken_one_its_cause() -> None:

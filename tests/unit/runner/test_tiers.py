@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rollscope.errors import SettingError
-from rollscope.runner import BudgetGate, ConcurrencyGate, RateGate, Runner, Status, Tier
+from rollscope.runner import (
+    BudgetGate,
+    ConcurrencyGate,
+    RateGate,
+    Runner,
+    StalenessGate,
+    Status,
+    Tier,
+)
 from rollscope.testing import VirtualTimeLoop, run_virtual
 from tests.unit.runner.virtual import Stage, play
 
@@ -220,3 +228,48 @@ def test_a_task_without_a_tier_is_of_the_first_where_none_is_called_train() -> N
 def test_tiers_that_places_cannot_be_shared_by_are_refused(make: Callable[[], object]) -> None:
     with pytest.raises(SettingError):
         make()
+
+
+def test_a_tier_at_its_limit_is_named_as_what_holds_work_back() -> None:
+    async def main(stage: Stage) -> None:
+        for tier in "aabb":
+            stage.runner.options(tier=tier).submit(asyncio.sleep, 4.0)
+        await asyncio.sleep(1.0)
+        assert stage.runner.stats().binding_gate == "tier:a"
+        await stage.runner.await_outcomes(4)
+        assert stage.runner.stats().binding_s["tier:a"] == pytest.approx(4.0, abs=0.01)
+        assert stage.runner.stats().binding_gate == "queue_empty"
+
+    play(main, tiers=(Tier(name="a", limit=1), Tier(name="b", limit=1)))
+
+
+class _Source:
+    version = 0
+
+    def get_version(self) -> int:
+        return self.version
+
+
+class _EvalRate(RateGate):
+    def applies_to(self, tier: str) -> bool:
+        return tier == "eval"
+
+
+@pytest.mark.parametrize("tiers", ["train eval", "eval train"])
+def test_a_version_is_read_anew_while_a_rate_holds_another_tier_back(tiers: str) -> None:
+    source = _Source()
+
+    async def main(loop: VirtualTimeLoop) -> None:
+        rate = _EvalRate(0.001, clock=loop.clock_ns)
+        stale = StalenessGate.bounded(0, version_source=source)
+        order = [Tier(name=tier) for tier in tiers.split()]
+        settings: Any = {"clock": loop.clock_ns, "probe_s": None, "tiers": order}
+        async with Runner(gates=[rate, stale], **settings) as runner:
+            for tier in ("eval", "train") * 2:
+                runner.options(tier=tier).submit(asyncio.sleep, 1.0)
+            await runner.await_outcomes(2)
+            source.version = 1
+            (outcome,) = await runner.await_outcomes(1, 2.0)
+            assert outcome.tier == "train"
+
+    run_virtual(main)
