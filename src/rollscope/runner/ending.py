@@ -143,7 +143,7 @@ class Ending(RunnerBase):
         kernel = self._kernel
         kernel.call_loop(kernel.leftovers.cancel_orphans)  # also those of the tasks that ended last
         by_status: dict[str, int] = {}
-        for (status, _), count in kernel.figures.outcomes.copy().items():
+        for (status, _), count in kernel.figures.verdicts().items():
             by_status[str(status)] = by_status.get(str(status), 0) + count
         with kernel.lock:
             ledger = kernel.ledger

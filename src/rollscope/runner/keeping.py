@@ -102,7 +102,7 @@ class Keeping(Grouping):
         inputs, outcomes, acked = keeper.snapshot()
         with kernel.lock:
             next_id, version, clock_ns = self._next_id, kernel.version, kernel.clock()
-            counts = dict(kernel.figures.outcomes)
+            counts = kernel.figures.verdicts()
             version_of_random, numbers, gauss = self._random.getstate()
         codec = self._codec
         state = RunnerState(

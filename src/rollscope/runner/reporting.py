@@ -79,7 +79,11 @@ class Reporting(RunnerBase):
         with kernel.lock:
             live = list(kernel.live.values())
         queued = [task.submitted_ns for task in live if task.state in (QUEUED, BACKOFF)]
-        running = [task.started_ns for task in live if task.started_ns is not None]
+        running = [
+            task.started_ns
+            for task in live
+            if task.started_ns is not None and task.state not in (QUEUED, BACKOFF)
+        ]
         return Health(
             state=self._state(),
             error=self._error_text(),
@@ -190,7 +194,7 @@ class Reporting(RunnerBase):
             slot_seconds=figures.slot_ns_until(kernel.running, now_ns) * 1e-9,
             outcomes={
                 f"{status}/{reason}": count
-                for (status, reason), count in figures.outcomes.copy().items()
+                for (status, reason), count in figures.verdicts().items()
             },
             retries=figures.retries,
             cancels=figures.cancels,

@@ -82,6 +82,7 @@ class Requeueing:
             return []
         kernel.ledger.submitted -= len(old)  # they were counted when they came in
         kernel.ledger.outbox -= len(old)
+        kernel.figures.run_again += len(old)
         for gate in kernel.admission.gates:
             withdrawn = getattr(gate, "withdrawn", None)
             if withdrawn is not None:

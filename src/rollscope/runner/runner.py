@@ -323,6 +323,7 @@ class Runner(Keeping, Steering, Ending, Reporting):
             if judged is AgePolicy.DROP:
                 force_setattr(outcome, "status", Status.STALE)
                 force_setattr(outcome, "reason", Reason.TOO_OLD)
+                figures.too_old += outcome.parts[0] is outcome  # not members, which were good
             elif judged is AgePolicy.MARK:
                 force_setattr(outcome, "detail", f"{age} versions old, more than {self._max_age}")
 

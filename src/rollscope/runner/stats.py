@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from rollscope.runner.outcome import Reason, Status
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rollscope.runner.outcome import Outcome, Reason, Status
+    from rollscope.runner.outcome import Outcome
 
 __all__ = ["Figures", "Histogram", "Stats"]
 
@@ -83,6 +85,9 @@ class Figures:
         self.queued, self.running, self.undelivered = Histogram(), Histogram(), Histogram()
         self._queued, self._running = self.queued.counts, self.running.counts
         self.outcomes: dict[tuple[Any, Any], int] = {}
+        self.too_old = self.run_again = 0
+        """Of those that were good: refused when they were handed over, or not handed over at all.
+        Not taken off `outcomes`, which only the loop thread may change."""
         self.ages: Counter[int] = Counter()
         self.retries = self.cancels = 0
         self.slot_ns = 0
@@ -90,6 +95,15 @@ class Figures:
         self._changed_ns = now_ns
         self.ended_ns = now_ns
         """When the last task ended."""
+
+    def verdicts(self) -> dict[tuple[Any, Any], int]:
+        """Count outcomes by what they say, or would say if they were handed over now."""
+        counts = self.outcomes.copy()
+        if self.too_old or self.run_again:
+            good, stale = (Status.OK, Reason.ACCEPTED), (Status.STALE, Reason.TOO_OLD)
+            counts[good] = counts.get(good, 0) - self.too_old - self.run_again
+            counts[stale] = counts.get(stale, 0) + self.too_old
+        return {verdict: count for verdict, count in counts.items() if count}
 
     def slot_ns_until(self, running: int, now_ns: int) -> int:
         """Give the sum over time of how many tasks ran, up to now."""

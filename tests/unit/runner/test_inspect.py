@@ -16,7 +16,7 @@ import rollscope as rs
 from rollscope.errors import RunnerBroken
 from rollscope.instrument.sinks.memory import MemorySink
 from rollscope.model.records import MetricRecord
-from rollscope.runner import Reason, Runner, ctx, watcher
+from rollscope.runner import Reason, Retry, Runner, ctx, watcher
 from rollscope.testing import capture
 from rollscope.testing.capture import Capture
 from tests.unit.runner.virtual import Stage, play, turn_until
@@ -245,6 +245,20 @@ def test_health_tells_the_oldest_and_the_last_progress() -> None:
         await queued
 
     play(main, concurrency=1)
+
+
+def test_a_task_between_its_attempts_is_not_the_oldest_running_one() -> None:
+    async def fail() -> None:
+        raise OSError
+
+    async def main(stage: Stage) -> None:
+        stage.runner.submit(fail)
+        await turn_until(lambda: stage.runner.ledger().backoff)
+        await asyncio.sleep(1.0)
+        assert stage.runner.health().oldest_running_s == 0.0
+
+    retry = Retry(rules={OSError: "infra"}, per_task=1, base_s=1e6, cap_s=1e6)
+    play(main, retry=retry, seed=1)
 
 
 def test_states_from_start_to_close() -> None:

@@ -238,3 +238,25 @@ def test_a_version_after_the_end_takes_no_outcome_back() -> None:
         assert runner.ledger().unfinished == 0
 
     play(main, max_age=1, age_policy="requeue")
+
+
+@pytest.mark.parametrize(
+    ("policy", "counts"),
+    [("drop", {"stale/too_old": 1, "ok/accepted": 1}), ("requeue", {"ok/accepted": 2})],
+)
+def test_statistics_count_each_task_once_as_it_was_handed_over(
+    policy: str, counts: dict[str, int]
+) -> None:
+    async def main(stage: Stage) -> None:
+        runner = stage.runner
+        runner.set_version(0)
+        runner.submit(asyncio.sleep, 1.0)
+        await asyncio.sleep(2.0)
+        runner.set_version(2)
+        await runner.submit(asyncio.sleep, 1.0)
+        await runner.await_outcomes(1)
+        assert runner.stats().outcomes == counts
+        by_status = (await runner.adrain()).outcomes
+        assert by_status == {key.split("/")[0]: count for key, count in counts.items()}
+
+    play(main, max_age=1, age_policy=policy)
