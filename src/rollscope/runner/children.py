@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final
 
 from rollscope.runner.context import current_task
@@ -12,10 +13,12 @@ ATTEMPT: Final = "run_rollscope_task"
 """The name of the coroutine that runs an attempt."""
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from rollscope.runner.kernel import Kernel
     from rollscope.runner.task import Task
 
-__all__ = ["ATTEMPT", "child_factory", "end_children", "find_children", "find_orphans"]
+__all__ = ["ATTEMPT", "ChildSearch", "child_factory", "end_children", "find_orphans"]
 
 
 def child_factory(
@@ -33,10 +36,43 @@ def child_factory(
     return child
 
 
-def find_children(loop: asyncio.AbstractEventLoop, owner: Task) -> None:
-    """Find the children of a task on a loop that makes its tasks without us, by their context."""
+class ChildSearch:
+    """Finds the children of tasks on a loop that makes its tasks without us, by their context.
+
+    That takes a look at all that the loop runs. One task has it at once; thousands may end in the
+    same round of the loop, and share another.
+    """
+
+    def __init__(self) -> None:
+        self._has_looked = False
+        """In this round of the loop."""
+        self._asked: dict[Task, asyncio.Future[None]] = {}
+
+    async def find(self, owner: Task) -> None:
+        """Note the children of a task whose own code has ended."""
+        loop = asyncio.get_running_loop()
+        if self._has_looked:
+            found = self._asked[owner] = loop.create_future()
+            await found
+        else:
+            self._has_looked = True
+            loop.call_soon(self._begin_round, loop, context=Context())
+            _note_children(loop, {owner})
+
+    def _begin_round(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._has_looked = False
+        asked, self._asked = self._asked, {}
+        if asked:
+            _note_children(loop, asked.keys())
+        for found in asked.values():
+            if not found.done():  # who asked may have been cancelled meanwhile
+                found.set_result(None)
+
+
+def _note_children(loop: asyncio.AbstractEventLoop, owners: Collection[Task]) -> None:
     for child in asyncio.all_tasks(loop):
-        if _is_attempt(child) or _owner_of(child) is not owner:
+        owner = None if _is_attempt(child) else _owner_of(child)
+        if owner is None or owner not in owners:
             continue
         children = owner.more().children
         if child not in children:

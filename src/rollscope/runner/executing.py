@@ -7,7 +7,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
 from rollscope.errors import RollscopeError
-from rollscope.runner.children import end_children, find_children
+from rollscope.runner.children import end_children
 from rollscope.runner.context import current_task
 from rollscope.runner.guard import log
 from rollscope.runner.outcome import Reason, Status, describe_failure
@@ -140,7 +140,7 @@ async def _end_rest(task: Task) -> None:
             kernel.leftovers.add_orphans(rare.children)
         return
     if kernel.finds_children_by_context:
-        find_children(asyncio.get_running_loop(), task)
+        await kernel.children.find(task)
         rare = task.rare
     has_hooks = rare is not None and bool(rare.cancel_hooks or rare.hooks)
     if rare is None or not (rare.children or (has_hooks and not is_ordinary)):

@@ -17,6 +17,7 @@ from rollscope.errors import RunnerBroken
 from rollscope.runner.admission import Admission
 from rollscope.runner.attempts import Attempts
 from rollscope.runner.breaker import Breaker
+from rollscope.runner.children import ChildSearch
 from rollscope.runner.guard import log, quietly
 from rollscope.runner.ledger import Ledger
 from rollscope.runner.leftovers import Leftovers
@@ -101,6 +102,7 @@ class Kernel:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.thread_id: int | None = None
         self.finds_children_by_context = False
+        self.children = ChildSearch()
         self.error: BaseException | None = None
         """What killed the loop."""
         self.has_lived = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -179,3 +180,39 @@ def test_tasks_of_the_host_on_the_same_loop_are_left_alone() -> None:
         theirs.cancel()
 
     asyncio.run(main())
+
+
+def test_tasks_that_end_together_share_a_look_for_their_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[int] = []
+    all_tasks = asyncio.all_tasks
+
+    def count(loop: Any) -> set[asyncio.Task[Any]]:
+        looks.append(1)
+        return all_tasks(loop)
+
+    async def parent(ended: list[int], number: int) -> None:
+        async def child() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(number)
+
+        kept = asyncio.ensure_future(child())
+        await asyncio.Event().wait()
+        await kept
+
+    async def main(stage: Stage) -> None:
+        ended: list[int] = []
+        for number in range(50):
+            stage.runner.submit(parent, ended, number)
+        await asyncio.sleep(1.0)
+        with monkeypatch.context() as patching:
+            patching.setattr(asyncio, "all_tasks", count)
+            assert stage.runner.cancel(where=lambda task: True) == 50
+            await stage.runner.await_outcomes(50)
+        assert sorted(ended) == list(range(50))
+        assert len(looks) == 2  # of the first, and of all others
+
+    play(main)
