@@ -529,6 +529,17 @@ def test_texts_are_continued_whole_and_in_pieces() -> None:
     run(main())
 
 
+@pytest.mark.parametrize("name", ["max_output_tokens", "max_tokens", "max_completion_tokens"])
+def test_a_response_is_limited_under_any_name_and_the_server_told_the_right_one(name: str) -> None:
+    async def main() -> None:
+        async with serving(reply({"id": "r", "output": []})) as server:
+            async with OpenAIClient(server.url) as client:
+                await client.responses.create(input="hi", **{name: 9})
+            assert server.requests[0].body == {"input": "hi", "max_output_tokens": 9}
+
+    run(main())
+
+
 def test_the_responses_api_is_spoken_and_kept_as_a_conversation() -> None:
     def answer(answer_id: str, *output: Any) -> dict[str, Any]:
         usage = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}

@@ -32,6 +32,7 @@ def token_limit(
     *,
     max_completion_tokens: Setting = None,
     max_tokens: Setting = None,
+    max_output_tokens: Setting = None,
     max_total_tokens: Setting = None,
     engine_max_tokens: Setting = None,
 ) -> TokenLimit:
@@ -43,20 +44,25 @@ def token_limit(
         prompt_tokens: How many tokens the prompt has.
         max_completion_tokens: Limit on the answer.
         max_tokens: Another name for it.
+        max_output_tokens: Its name in the responses API.
         max_total_tokens: Limit on prompt and answer together, of this call.
         engine_max_tokens: The same, of the engine.
 
     Raises:
         TypeError: A limit is not an integer.
-        ValueError: A limit is not above 0, both names are used, or the prompt leaves no room.
+        ValueError: A limit is not above 0, two of its names are used, or the prompt leaves no room.
     """
-    wanted = _checked("max_completion_tokens", max_completion_tokens)
-    alias = _checked("max_tokens", max_tokens)
+    wanted = {
+        "max_tokens": _checked("max_tokens", max_tokens),
+        "max_completion_tokens": _checked("max_completion_tokens", max_completion_tokens),
+        "max_output_tokens": _checked("max_output_tokens", max_output_tokens),
+    }
     total = _checked("max_total_tokens", max_total_tokens)
     engine_total = _checked("engine_max_tokens", engine_max_tokens)
-    if wanted is not None and alias is not None:
-        raise ValueError("max_tokens and max_completion_tokens mean the same; set one of them")
-    limits = [limit for limit in (wanted, alias) if limit is not None]
+    used = [name for name, limit in wanted.items() if limit is not None]
+    if len(used) > 1:
+        raise ValueError(f"{' and '.join(used)} mean the same; set one of them")
+    limits = [limit for limit in wanted.values() if limit is not None]
     totals = [limit for limit in (total, engine_total) if limit is not None]
     if totals:
         room = min(totals) - prompt_tokens

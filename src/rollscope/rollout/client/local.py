@@ -108,6 +108,7 @@ class RolloutClient(InteractionKeeper):
         interaction: Interaction,
         tools: Sequence[Any] | None,
         settings: dict[str, Any],
+        limit_name: str = "max_completion_tokens",
     ) -> tuple[ChatMessage, ModelResponse]:
         """Generate, and read what was generated."""
         tools = chat_tools(given(tools))
@@ -116,10 +117,11 @@ class RolloutClient(InteractionKeeper):
             len(tokens),
             max_completion_tokens=settings.pop("max_completion_tokens", None),
             max_tokens=settings.pop("max_tokens", None),
+            max_output_tokens=settings.pop("max_output_tokens", None),
             max_total_tokens=settings.pop("max_total_tokens", None),
             engine_max_tokens=self.engine_max_tokens,
         )
-        self._advice.about_limit(limit)
+        self._advice.about_limit(limit, limit_name)
         changes = sampling_changes(self._gconfig, settings, self._advice)
         config = self._gconfig.new(**changes, max_new_tokens=limit.tokens)
         request = ModelRequest(tokens, config, rid=answer_id, tokenizer=self.tokenizer)
@@ -217,10 +219,12 @@ class _Responses:
         if previous is not None and previous not in client.interactions:
             raise KeyError(f"there is no response {previous!r} to go on from")
         messages = client._after(previous, messages)
-        settings["max_completion_tokens"] = max_output_tokens
+        settings["max_output_tokens"] = max_output_tokens
         answer_id = f"resp_{uuid.uuid4().hex}"
         with client._keeping(messages) as kept:
-            message, response = await client._answer(answer_id, kept, tools, settings)
+            message, response = await client._answer(
+                answer_id, kept, tools, settings, "max_output_tokens"
+            )
             answer = _shape(answer_id, client._model, message, response, previous)
             client._complete(kept, answer_id, response_messages(answer), response)
         return answer

@@ -3,6 +3,7 @@
 Everything is kept in the form of the chat API; the responses API is translated at the border.
 """
 
+import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -27,7 +28,8 @@ def read_messages(messages: Iterable[Any]) -> list[Message]:
         ValueError: There are none.
         TypeError: One is neither a dict nor a model.
     """
-    plain = [_plain(message) for message in messages]
+    # The caller may change what he handed over; what was asked stays what it was.
+    plain = [copy.deepcopy(_plain(message)) for message in messages]
     if not plain:
         raise ValueError("messages cannot be empty")
     return plain

@@ -118,11 +118,15 @@ class OpenAIClient(InteractionKeeper, Closing):
         other._add_apis()
         return other
 
-    def _limit(self, settings: dict[str, Any], prompt_tokens: int, default_name: str) -> None:
-        """Put the limit on the answer's length into a call's settings, under the caller's name."""
+    def _limit(self, settings: dict[str, Any], prompt_tokens: int, default_name: str) -> str:
+        """Put the limit on the answer's length into a call's settings, under the caller's name.
+
+        Returns:
+            That name; `default_name` where the caller has set none.
+        """
         limits = {
             name: given(settings.pop(name, None))
-            for name in ("max_completion_tokens", "max_tokens")
+            for name in {"max_completion_tokens", "max_tokens", default_name}
         }
         limit = token_limit(
             prompt_tokens,
@@ -130,9 +134,10 @@ class OpenAIClient(InteractionKeeper, Closing):
             max_total_tokens=settings.pop("max_total_tokens", None),
             engine_max_tokens=self._max_total_tokens,
         )
-        self._advice.about_limit(limit)
-        used = [name for name, value in limits.items() if value is not None]
-        settings[used[0] if used else default_name] = limit.tokens
+        self._advice.about_limit(limit, default_name)
+        name = next((name for name, value in limits.items() if value is not None), default_name)
+        settings[name] = limit.tokens
+        return name
 
     def _prompt_tokens(self, messages: list[Message]) -> int:
         return 0 if self._count_tokens is None else self._count_tokens(messages)

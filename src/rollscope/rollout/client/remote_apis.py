@@ -165,9 +165,9 @@ class RemoteResponses:
         client = self._client
         asked = read_input(input, given(instructions))
         asked = client._after(given(settings.get("previous_response_id")), asked)
-        settings["max_completion_tokens"] = max_output_tokens
-        client._limit(settings, client._prompt_tokens(asked), "max_completion_tokens")
-        settings["max_output_tokens"] = settings.pop("max_completion_tokens")
+        settings["max_output_tokens"] = max_output_tokens
+        name = client._limit(settings, client._prompt_tokens(asked), "max_output_tokens")
+        settings["max_output_tokens"] = settings.pop(name)
         body = {"input": input, "instructions": instructions, **settings}
         with _keeping(client, asked) as kept:
             response = await client._ask("/responses", body, Response)

@@ -36,13 +36,13 @@ class Advice:
     def __init__(self) -> None:
         self._told: set[str] = set()
 
-    def about_limit(self, limit: TokenLimit) -> None:
+    def about_limit(self, limit: TokenLimit, name: str) -> None:
         """Tell that nobody limited the length of answers."""
         if limit.is_default and self._is_new("limit"):
             tell(
-                "no limit was set on the length of answers, so they end after %d tokens; "
-                "set max_completion_tokens",
+                "no limit was set on the length of answers, so they end after %d tokens; set %s",
                 DEFAULT_TOKENS,
+                name,
             )
 
     def about_setting(self, name: str) -> None:

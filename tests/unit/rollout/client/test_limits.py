@@ -41,7 +41,14 @@ def test_markers_of_the_sdk_mean_not_set(marker: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["max_tokens", "max_completion_tokens", "max_total_tokens", "engine_max_tokens"]
+    "name",
+    [
+        "max_tokens",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "max_total_tokens",
+        "engine_max_tokens",
+    ],
 )
 @pytest.mark.parametrize(
     ("value", "error"),
@@ -60,9 +67,17 @@ def test_a_limit_is_an_int_above_zero(name: str, value: Any, error: type[Excepti
         token_limit(10**9, **{"max_total_tokens": 5, name: value})
 
 
-def test_both_names_of_one_limit_are_refused_even_if_they_agree() -> None:
-    with pytest.raises(ValueError, match="mean the same"):
-        token_limit(1, max_tokens=5, max_completion_tokens=5)
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("max_tokens", "max_completion_tokens"),
+        ("max_tokens", "max_output_tokens"),
+        ("max_completion_tokens", "max_output_tokens"),
+    ],
+)
+def test_two_names_of_one_limit_are_refused_even_if_they_agree(one: str, other: str) -> None:
+    with pytest.raises(ValueError, match=f"{one} and {other} mean the same"):
+        token_limit(1, **{one: 5, other: 5})
 
 
 @pytest.mark.parametrize("prompt", [100, 101])

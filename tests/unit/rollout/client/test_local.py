@@ -111,6 +111,31 @@ def test_what_cannot_be_done_is_refused_and_leaves_nothing_behind(
     assert engine.requests == []
 
 
+@pytest.mark.parametrize("name", ["max_output_tokens", "max_tokens", "max_completion_tokens"])
+def test_a_response_takes_its_limit_under_any_name(name: str) -> None:
+    client, engine = _client("a")
+    asyncio.run(client.responses.create(input="hi", **{name: 9}))
+    assert engine.requests[0].gconfig.max_new_tokens == 9
+
+
+def test_a_response_speaks_of_its_limit_by_its_own_name(caplog: pytest.LogCaptureFixture) -> None:
+    client, _ = _client("a")
+    with pytest.raises(ValueError, match="max_output_tokens must be above 0"):
+        asyncio.run(client.responses.create(input="hi", max_output_tokens=0))
+    with caplog.at_level(logging.WARNING, "rollscope"):
+        asyncio.run(client.responses.create(input="hi"))
+    assert "set max_output_tokens" in caplog.text
+
+
+def test_what_was_asked_stays_as_it_was_when_the_caller_goes_on_with_his_messages() -> None:
+    client, _ = _client("a", "b")
+    part = {"type": "text", "text": "look"}
+    message = {"role": "user", "content": [part]}
+    answer = _chat(client, message)
+    part["text"] = "look again"
+    assert client.interactions[answer.id].messages[0]["content"][0]["text"] == "look"
+
+
 def test_a_chat_without_messages_is_refused() -> None:
     client, _ = _client()
     with pytest.raises(ValueError, match="empty"):
