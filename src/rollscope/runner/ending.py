@@ -102,20 +102,25 @@ class Ending(RunnerBase):
                 target=self._drain_then_raise, args=(budget_s, number), daemon=True
             ).start()
 
-        before = {number: signal.signal(number, handle) for number in signals}
+        before: dict[int, Any] = {}
 
         def restore() -> None:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
         try:
+            for number in signals:
+                before[number] = signal.signal(number, handle)
             yield
         finally:
             restore()
 
     def _drain_then_raise(self, budget_s: float, number: int) -> None:
-        self.drain(budget_s)
-        signal.raise_signal(number)
+        try:
+            self.drain(budget_s)
+        finally:
+            # To the thread that handlers run in: it may wait for something that only this ends.
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
 
     def _refuse(self, why: str) -> None:
         kernel = self._kernel

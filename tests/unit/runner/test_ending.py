@@ -422,6 +422,33 @@ def test_a_signal_drains_and_then_reaches_the_handler_from_before() -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
+def test_a_signal_reaches_a_main_thread_that_waits_after_the_budget() -> None:
+    class Told(Exception):
+        pass
+
+    def tell(number: int, frame: Any) -> None:
+        raise Told
+
+    before = signal.signal(signal.SIGUSR1, tell)
+    try:
+        with Runner(probe_s=None) as runner:
+            runner.submit(wait_for_ever)
+            with runner.drain_on_signal(0.05, (signal.SIGUSR1,)):
+                signal.raise_signal(signal.SIGUSR1)
+                with pytest.raises(Told):
+                    runner.wait(1, PATIENCE_S)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_signal_that_cannot_be_handled_leaves_the_others_as_they_were() -> None:
+    before = signal.getsignal(signal.SIGUSR1)
+    signals = (signal.SIGUSR1, signal.SIGKILL)
+    with pytest.raises(OSError, match="Invalid"), Runner().drain_on_signal(1.0, signals):
+        pass
+    assert signal.getsignal(signal.SIGUSR1) is before
+
+
 def test_importing_the_package_starts_and_installs_nothing(tmp_path: Any) -> None:
     import subprocess
     import sys
