@@ -8,12 +8,13 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
 
 from rollscope.errors import RunnerError
 from rollscope.runner.base import RunnerBase
+from rollscope.runner.checks import check
 from rollscope.runner.guard import log
 from rollscope.runner.outcome import Reason, Status
 
@@ -74,10 +75,12 @@ class Ending(RunnerBase):
             timeout_s: How long that may take; for ever if not given.
             mode: `finish` lets everything run to its end, `checkpoint` ends what is queued and
                 stops what runs with its last checkpoint, `cancel` ends all.
+
+        Raises:
+            SettingError: There is no such mode.
         """
         self._check_may_block()
-        self._refuse(f"the runner {self.name!r} is being drained")
-        self._kernel.call_loop(lambda: self._begin_drain(mode))
+        self._start_drain(mode)
         is_drained = self._until(self._has_ended, timeout_s)
         return self._drained(is_drained=is_drained)
 
@@ -85,8 +88,7 @@ class Ending(RunnerBase):
         self, timeout_s: float | None = None, mode: DrainMode = "finish"
     ) -> DrainReport:
         """As `drain`, for coroutines."""
-        self._refuse(f"the runner {self.name!r} is being drained")
-        self._kernel.call_loop(lambda: self._begin_drain(mode))
+        self._start_drain(mode)
         is_drained = await self._auntil(self._has_ended, timeout_s)
         return self._drained(is_drained=is_drained)
 
@@ -131,6 +133,12 @@ class Ending(RunnerBase):
             hopeless = kernel.outbox.fail_all(self._closed) if self._has_ended() else []
         for waiter in hopeless:
             waiter.notify()
+
+    def _start_drain(self, mode: DrainMode) -> None:
+        modes = get_args(DrainMode)
+        check("mode", mode, f"one of {', '.join(modes)}", is_right=mode in modes)
+        self._refuse(f"the runner {self.name!r} is being drained")
+        self._kernel.call_loop(lambda: self._begin_drain(mode))
 
     def _begin_drain(self, mode: DrainMode) -> None:
         kernel = self._kernel

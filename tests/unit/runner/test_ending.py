@@ -449,6 +449,13 @@ def test_a_signal_that_cannot_be_handled_leaves_the_others_as_they_were() -> Non
     assert signal.getsignal(signal.SIGUSR1) is before
 
 
+def test_a_drain_in_no_known_mode_is_refused_and_ends_nothing() -> None:
+    with Runner(probe_s=None) as runner:
+        with pytest.raises(SettingError, match="finish, checkpoint, cancel"):
+            runner.drain(PATIENCE_S, "finsih")  # type: ignore[arg-type]
+        assert runner.submit(give, 1).result(PATIENCE_S).value == 1
+
+
 def test_importing_the_package_starts_and_installs_nothing(tmp_path: Any) -> None:
     import subprocess
     import sys
