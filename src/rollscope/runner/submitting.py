@@ -214,8 +214,9 @@ class Submitter:
                 left_s = self._left_s(began)
                 if left_s is not None and left_s <= 0:
                     raise
+                blocked_ns = time.monotonic_ns()
                 runner._until(self._has_room, left_s)
-                waited_ns = int((time.monotonic() - began) * 1e9)
+                waited_ns = time.monotonic_ns() - blocked_ns
                 runner._kernel.figures.producer_blocked_ns += waited_ns
 
     async def asubmit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Handle:

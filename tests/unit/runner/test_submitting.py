@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from contextvars import Context, ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rollscope.errors import SettingError
 from rollscope.runner import Retry, Runner, Status
 from tests.unit.runner.virtual import Stage, play
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PATIENCE_S = 20.0
 MARK: ContextVar[str] = ContextVar("mark", default="nothing")
@@ -134,3 +138,26 @@ class _Unbound:
 def test_a_function_whose_name_cannot_be_had_is_called_all_the_same() -> None:
     with Runner(probe_s=None) as runner:
         assert runner.submit(_Unbound()).result(PATIENCE_S).value == "called"
+
+
+def test_the_time_that_a_producer_is_blocked_is_counted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = 100.0
+    rounds = 0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: int(now_s * 1e9))
+
+    class Contended(Runner):
+        def _until(self, is_so: Callable[[], bool], timeout_s: float | None) -> bool:
+            nonlocal now_s, rounds
+            now_s += 1.0
+            rounds += 1
+            if rounds == 3:  # before that, others were quicker to take the room
+                self._inbox_size = 1
+            return True
+
+    runner = Contended(probe_s=None, inbox=0)
+    runner._refusal = None
+    runner.submit_blocking(give, 1)
+    assert runner._kernel.figures.producer_blocked_ns == 3_000_000_000
