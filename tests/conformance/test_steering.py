@@ -96,6 +96,7 @@ def test_tasks_hold_at_their_pause_points(runner: Runner, signals: Signals) -> N
 
 
 def test_aborted_tasks_start_again_from_their_checkpoint(runner: Runner, signals: Signals) -> None:
+    runner.set_version(3)
     handle = runner.submit(
         tasks.hold_with_checkpoint, signals.path("on"), signals.path("go"), {"turn": 1}
     )
@@ -103,10 +104,12 @@ def test_aborted_tasks_start_again_from_their_checkpoint(runner: Runner, signals
     with runner.pause(mode="abort") as pause:
         assert pause.quiesced(PATIENCE_S)
         eventually(lambda: runner.ledger().queued == 1, "it waits for its second attempt")
+        runner.set_version(4)
     signals.wait("on2")
     signals.send("go")
     outcome = handle.result(PATIENCE_S)
     assert (outcome.status, outcome.attempts, outcome.value) == (Status.OK, 2, {"turn": 1})
+    assert (outcome.versions, outcome.age) == ((3, 4), 1)
 
 
 def test_an_aborted_task_that_goes_on_does_not_end_its_second_attempt(

@@ -352,6 +352,8 @@ class Kernel:
         rare = task.rare
         if rare is None or rare.started_ns is None:  # it is the first attempt
             task.version_start = version
+        else:
+            _begin_segment(task, version)
         if self.trace.is_on:
             self.trace.started(task)
         if task.options.is_limited:
@@ -508,7 +510,12 @@ class Kernel:
         """Wait with a task until the runner is resumed."""
         self.signal()
         await self.pauses.hold(task)
-        if self.version is not None and self.version != task.version_start:
-            versions = task.more().versions
-            if not versions or versions[-1] != self.version:
-                versions.append(self.version)
+        _begin_segment(task, self.version)
+
+
+def _begin_segment(task: Task, version: int | None) -> None:
+    """Note that a task goes on with these weights."""
+    rare = task.rare
+    last = rare.versions[-1] if rare is not None and rare.versions else task.version_start
+    if last is not None and version is not None and version != last:
+        task.more().versions.append(version)

@@ -132,7 +132,7 @@ class Inbound:
         if task.stop is not None:
             task.status, task.reason = task.stop
         if done.versions:
-            task.more().versions = list(done.versions)
+            task.more().versions += done.versions
         earliest_ns = task.attempt_ns or lease.leased_ns
         task.finished_ns = member.here_ns(done.finished_ns, earliest_ns, kernel.clock())
         if done.is_zombie:
