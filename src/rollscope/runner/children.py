@@ -33,6 +33,8 @@ def child_factory(
         children = owner.more().children
         children.add(child)
         child.add_done_callback(children.discard)
+        if owner.finished_ns is not None:  # what it left behind goes on starting others
+            owner.kernel.leftovers.add_orphans(owner, [child])
     return child
 
 
@@ -80,13 +82,13 @@ def _note_children(loop: asyncio.AbstractEventLoop, owners: Collection[Task]) ->
             child.add_done_callback(children.discard)
 
 
-def find_orphans(loop: asyncio.AbstractEventLoop, kernel: Kernel) -> set[asyncio.Task[Any]]:
-    """Find the children of tasks that have ended."""
-    orphans = set()
+def find_orphans(loop: asyncio.AbstractEventLoop, kernel: Kernel) -> dict[asyncio.Task[Any], Task]:
+    """Find the children of tasks that have ended, with those tasks."""
+    orphans = {}
     for child in asyncio.all_tasks(loop):
         owner = None if _is_attempt(child) else _owner_of(child)
         if owner is not None and owner.kernel is kernel and owner.state == DONE:
-            orphans.add(child)
+            orphans[child] = owner
     return orphans
 
 

@@ -137,7 +137,7 @@ async def _end_rest(task: Task) -> None:
     ends_children = not is_ordinary or task.options.children == "cancel"
     if not ends_children:
         if rare is not None and rare.children:
-            kernel.leftovers.add_orphans(rare.children)
+            kernel.leftovers.add_orphans(task, rare.children)
         return
     if kernel.finds_children_by_context:
         await kernel.children.find(task)

@@ -25,7 +25,7 @@ class Leftovers:
         """Tasks that did not end when told to, with their outcome made."""
         self.late_results = 0
         """What zombies have returned, for nobody."""
-        self._orphans: set[asyncio.Task[Any]] = set()
+        self._orphans: dict[asyncio.Task[Any], Task] = {}
 
     def returned(self, task: Task) -> None:
         """Note that a task has ended that was given up."""
@@ -41,18 +41,19 @@ class Leftovers:
         """Count an attempt that was given up no more: what executed it is done with it."""
         self.zombies = {one for one in self.zombies if one.runs_in is not runs_in}
 
-    def add_orphans(self, children: Iterable[asyncio.Task[Any]]) -> None:
+    def add_orphans(self, owner: Task, children: Iterable[asyncio.Task[Any]]) -> None:
         """Remember asyncio tasks that outlive the task they belong to."""
         for child in list(children):
-            self._orphans.add(child)
-            child.add_done_callback(self._orphans.discard)
+            if child not in self._orphans:
+                self._orphans[child] = owner
+                child.add_done_callback(self._orphans.pop)
 
-    def orphans(self) -> set[asyncio.Task[Any]]:
-        """Give the asyncio tasks that outlive the task they belong to."""
+    def orphans(self) -> dict[asyncio.Task[Any], Task]:
+        """Give the asyncio tasks that outlive the task they belong to, with that task."""
         kernel = self._kernel
         if kernel.finds_children_by_context and kernel.loop is not None:
             return self._orphans | find_orphans(kernel.loop, kernel)
-        return set(self._orphans)
+        return self._orphans.copy()
 
     def cancel_orphans(self) -> None:
         """End asyncio tasks that outlive the task they belong to."""

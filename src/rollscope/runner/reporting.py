@@ -47,7 +47,8 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
     """One task, as it is now."""
 
     id: int
-    state: Literal["queued", "backoff", "running", "zombie"]
+    state: Literal["queued", "backoff", "running", "zombie", "orphan"]
+    """An orphan is an asyncio task that the task of this id has started and left behind."""
     tier: str
     group: object | None
     attempt: int
@@ -59,6 +60,11 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
     frames: list[str]
     """`file:line function` through its awaits, outermost first."""
     children: int
+
+
+def _longest_first(shown: tuple[Task, Any]) -> tuple[bool, int]:
+    started_ns = shown[0].started_ns
+    return started_ns is None, started_ns or shown[0].submitted_ns
 
 
 class Reporting(RunnerBase):
@@ -137,10 +143,17 @@ class Reporting(RunnerBase):
         kernel, now_ns = self._kernel, self._clock()
         with kernel.lock:
             live = [*kernel.live.values(), *kernel.leftovers.zombies]
-        live.sort(key=lambda task: (task.started_ns is None, task.started_ns or task.submitted_ns))
+        shown: list[tuple[Task, Any]] = [(task, None) for task in live]
+        shown += ((task, orphan) for orphan, task in kernel.leftovers.orphans().items())
+        shown.sort(key=_longest_first)
         if where is None:
-            live = live[:limit]
-        reports = [self._report_task(task, now_ns) for task in live]
+            shown = shown[:limit]
+        reports = [
+            self._report_task(task, now_ns)
+            if orphan is None
+            else self._report_orphan(task, orphan, now_ns)
+            for task, orphan in shown
+        ]
         return [one for one in reports if where is None or where(one)][:limit]
 
     def _report_task(self, task: Task, now_ns: int) -> TaskReport:
@@ -156,26 +169,40 @@ class Reporting(RunnerBase):
             progress_s = (kernel.limits.active_ns() - rare.progress_ns) * 1e-9
         return TaskReport(
             id=task.id,
-            state=state,  # type: ignore[arg-type]  # one of the four
+            state=state,  # type: ignore[arg-type]  # one of these four
             tier=task.tier,
             group=task.group,
             attempt=task.attempt,
             age_s=(now_ns - (task.started_ns or task.submitted_ns)) * 1e-9,
             since_progress_s=progress_s,
             phase=kernel.trace.phase_of(task),
-            frames=self._frames_of(task),
+            frames=self._frames_of(task.runs_in, ours=1),
             children=0 if rare is None else len(rare.children),
         )
 
-    def _frames_of(self, task: Task) -> list[str]:
-        runs_in: Any = task.runs_in
+    def _report_orphan(self, owner: Task, orphan: Any, now_ns: int) -> TaskReport:  # noqa: ANN401
+        return TaskReport(
+            id=owner.id,
+            state="orphan",
+            tier=owner.tier,
+            group=owner.group,
+            attempt=owner.attempt,
+            age_s=(now_ns - (owner.started_ns or owner.submitted_ns)) * 1e-9,
+            since_progress_s=None,
+            phase=None,
+            frames=self._frames_of(orphan, ours=0),
+            children=0,
+        )
+
+    def _frames_of(self, runs_in: Any, *, ours: int) -> list[str]:  # noqa: ANN401
+        """Show where code hangs, without the outermost frames, which are ours."""
         if runs_in is None or not hasattr(runs_in, "get_coro"):
             return []
         coroutine = runs_in.get_coro()
         if getattr(coroutine, "cr_running", False):  # it blocks the loop, or we are called by it
             frame = sys._current_frames().get(self._kernel.thread_id or 0)
             return [] if frame is None else call_chain(frame)
-        return await_chain(coroutine)[1:]  # without the frame of ours around it
+        return await_chain(coroutine)[ours:]
 
     def stats(self) -> Stats:
         """Give the runner's figures."""

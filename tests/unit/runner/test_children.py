@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 
 from rollscope.runner import Retry, Runner, Status
-from tests.unit.runner.virtual import Stage, play
+from tests.unit.runner.virtual import Stage, play, turn_until
+
+PATIENCE_S = 20.0
 
 
 async def give(value: int = 0) -> int:
@@ -158,6 +161,9 @@ def test_survivors_are_counted_and_end_with_the_runner() -> None:
         assert (await stage.runner.submit(work)).is_ok
         assert not children[0].done()
         assert stage.runner.health().orphans == 1
+        (report,) = stage.runner.inspect()
+        assert (report.id, report.state, report.children) == (0, "orphan", 0)
+        assert [frame.rsplit(" ", 1)[1] for frame in report.frames] == ["sleep"]
         assert (await stage.runner.adrain(10.0)).is_drained
         await asyncio.sleep(0.1)
         assert children[0].cancelled()
@@ -216,3 +222,31 @@ def test_tasks_that_end_together_share_a_look_for_their_children(
         assert len(looks) == 2  # of the first, and of all others
 
     play(main)
+
+
+def test_what_survivors_start_ends_with_the_runner_too() -> None:
+    may_start, started, ended = threading.Event(), threading.Event(), threading.Event()
+    kept: list[asyncio.Task[None]] = []
+
+    async def leaf() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def branch() -> None:
+        await turn_until(may_start.is_set, 0.001)
+        kept.append(asyncio.get_running_loop().create_task(leaf()))
+
+    async def root() -> None:
+        kept.append(asyncio.get_running_loop().create_task(branch()))
+
+    with Runner(probe_s=None) as runner:
+        assert runner.submit(root).result(PATIENCE_S).is_ok
+        may_start.set()
+        assert started.wait(PATIENCE_S)
+        frames = [frame for one in runner.inspect() for frame in one.frames]
+        assert any(frame.endswith("leaf") for frame in frames)
+        assert runner.drain(PATIENCE_S).is_drained
+        assert ended.wait(PATIENCE_S)
