@@ -6,6 +6,7 @@ outcomes and waiting, is run only where ROLLSCOPE_TEST_ALL_ON_RAY is set.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import pytest
 
 import rollscope
 from rollscope.runner.ray import RayRunner
+from tests.conformance import tasks
 from tests.conformance.backends import Backend
 from tests.conformance.test_steering import *  # noqa: F403  (run again, on this backend)
 from tests.conformance.test_stopping import *  # noqa: F403
@@ -60,3 +62,13 @@ def backend() -> Iterator[Backend]:
     backend = OnRay()
     yield backend
     backend.close_all()
+
+
+def test_what_is_started_can_be_entered_without_a_second_life(backend: Backend) -> None:
+    async def main() -> None:
+        runner = backend.start()
+        handle = runner.submit(tasks.give, 1)
+        async with runner:
+            assert (await handle).value == 1
+
+    asyncio.run(main())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rollscope.errors import OutcomeTaken, RunnerClosed, UnknownTask, WaitTimeout
+from rollscope.errors import OutcomeTaken, RunnerClosed, SettingError, UnknownTask, WaitTimeout
 from tests.conformance import tasks
 from tests.conformance.backends import PATIENCE_S, Signals, eventually
 
@@ -76,6 +76,13 @@ def test_no_wait_ends_before_its_time(runner: Runner) -> None:
     for factory in (asyncio.new_event_loop, uvloop.new_event_loop):
         with asyncio.Runner(loop_factory=factory) as loop:
             assert max(loop.run(wait_some())) <= 0
+
+
+def test_an_order_that_there_is_not_is_refused(runner: Runner) -> None:
+    runner.submit(tasks.give, 1)
+    with pytest.raises(SettingError, match="arrival, started, submitted"):
+        runner.wait(1, order="latest")  # type: ignore[arg-type]  # as somebody may try
+    assert _values(runner.wait(1, PATIENCE_S)) == [1]
 
 
 def test_orders(make_runner: Callable[..., Runner], signals: Signals) -> None:

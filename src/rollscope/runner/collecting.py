@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from rollscope.errors import OutcomeTaken, RunnerClosed, UnknownTask
 from rollscope.runner.base import RunnerBase
-from rollscope.runner.waiters import TaskWaiter, ThreadWaiter
+from rollscope.runner.checks import check
+from rollscope.runner.waiters import Order, TaskWaiter, ThreadWaiter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from rollscope.runner.outcome import Outcome
-    from rollscope.runner.waiters import Order, Waiter
+    from rollscope.runner.waiters import Waiter
 
 __all__ = ["Collecting", "Outcomes"]
 
@@ -43,8 +44,11 @@ class Collecting(RunnerBase):
             WaitTimeout: Too few came in time; none was taken.
             RunnerClosed: Too few are left, and no more will come.
             RunnerBroken: The loop has died, or everything fails.
+            SettingError: There is no such order.
         """
         self._check_may_block()
+        if order != "arrival":
+            _check_order(order)
         if count <= 0:
             return []
         if where is None and len(self._kernel.outbox.free) >= count:
@@ -63,6 +67,8 @@ class Collecting(RunnerBase):
         where: Callable[[Outcome], bool] | None = None,
     ) -> list[Outcome]:
         """As `wait`, for coroutines of any loop."""
+        if order != "arrival":
+            _check_order(order)
         if count <= 0:
             return []
         if where is None and len(self._kernel.outbox.free) >= count:
@@ -249,6 +255,11 @@ class Collecting(RunnerBase):
             woken = kernel.outbox.serve()
         for one in woken:
             one.notify()
+
+
+def _check_order(order: Order) -> None:
+    orders = get_args(Order)
+    check("order", order, f"one of {', '.join(orders)}", is_right=order in orders)
 
 
 class Outcomes:

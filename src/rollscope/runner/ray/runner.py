@@ -131,8 +131,8 @@ class RayRunner(Runner):
             MissingExtra: Ray is not installed.
             PlacementTimeout: The cluster has no room; the message names what is missing.
         """
-        if self._thread is not None and self._thread.is_alive():
-            return super().start()
+        if self._runs_already():
+            return self
         self._prepare()
         made = self._launcher.make_actors(self._fleet.actors)
         try:
@@ -144,6 +144,8 @@ class RayRunner(Runner):
         return super().start()
 
     async def __aenter__(self) -> Self:
+        if self._runs_already():
+            return self
         await asyncio.get_running_loop().run_in_executor(None, self._prepare)
         made = self._launcher.make_actors(self._fleet.actors)
         try:
