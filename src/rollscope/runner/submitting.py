@@ -138,16 +138,20 @@ class Submitting(RunnerBase):
 
         The caller holds the lock. Tasks that have an id keep it.
         """
+        self._count_in(tasks)
+        self._kernel.inbox.extend(tasks)
+        return self._kernel.mark_wake()
+
+    def _count_in(self, tasks: Sequence[Task]) -> None:
+        """Give tasks ids if they have none, and count them; under the lock."""
         kernel = self._kernel
         for task in tasks:
             if task.id < 0:
                 task.id = self._next_id
                 self._next_id += 1
             kernel.live[task.id] = task
-        kernel.inbox.extend(tasks)
         kernel.ledger.submitted += len(tasks)
         kernel.ledger.queued += len(tasks)
-        return kernel.mark_wake()
 
     def _take_id(self, task: Task, given: int) -> int:
         kernel = self._kernel

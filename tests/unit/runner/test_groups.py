@@ -12,6 +12,7 @@ import pytest
 from rollscope.errors import InboxFull, RunnerClosed, RunnerError, SettingError
 from rollscope.runner import Reason, Retry, Runner, Status, TaskOptions, Verdict, ctx
 from rollscope.runner.groups import GroupOutcome, MemberOptions, after, all_ended, at_least, first
+from tests.unit.runner.virtual import Stage, play
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,6 +117,27 @@ def test_a_member_that_raises_is_replaced_and_its_siblings_are_kept(runner: Runn
     assert outcome.weight == len(outcome.members) == 5
     assert (script.calls, script.running) == (5, 0)
     assert runner.ledger().submitted == runner.ledger().delivered == 5
+
+
+def test_a_replacement_starts_before_what_waits_already() -> None:
+    order: list[str] = []
+
+    async def act(name: str) -> None:
+        order.append(name)
+        if order == ["member"]:
+            raise ValueError
+
+    async def main(stage: Stage) -> None:
+        runner = stage.runner
+        with runner.pause():
+            group = runner.group(1)
+            group.submit(act, "member")
+            for name in ("first", "second"):
+                runner.submit(act, name)
+        assert (await group).is_ok
+        assert order[:2] == ["member", "member"]
+
+    play(main, concurrency=1)
 
 
 def test_when_replacements_run_out_the_good_members_are_still_attached(runner: Runner) -> None:

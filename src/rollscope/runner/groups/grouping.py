@@ -113,14 +113,19 @@ class Grouping(Submitting, Collecting):
         kernel.groups.add(group_id)
 
     def _take_replacement(self, task: Task) -> bool:
-        """Accept a member in place of another, full inbox or not; false if none is taken now."""
+        """Have a member start before all that wait, full inbox or not; false if none may now.
+
+        It takes the place of one that had its turn already. On the loop thread.
+        """
         kernel = self._kernel
         with kernel.lock:
             if self._refusal is not None or kernel.error is not None:
                 return False
-            is_first = self._enlist([task])
-        if is_first:
-            kernel.call_loop(kernel.turn)
+            self._count_in([task])
+        kernel.queues.push(task, front=True)
+        if task.options.queue_timeout_s is not None:
+            kernel.limits.watch_queue(task)
+        kernel.signal()
         return True
 
     def _group_ended(self, outcome: GroupOutcome, times: Lengths, tokens: Lengths | None) -> None:
