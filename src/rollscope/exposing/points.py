@@ -24,7 +24,7 @@ _WAITS: Final = {
     "consume": ours.CONSUME_WAIT,
 }
 _METRIC: Final = "metric"
-_OVERLOAD: Final = frozenset({"overload", "not_encodable", "too_large"})
+_OVERLOAD: Final = frozenset({"overload", "no_memory", "not_encodable", "too_large"})
 """Reasons for which records of metrics are dropped like all others; the rest are refusals."""
 
 

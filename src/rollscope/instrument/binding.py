@@ -17,21 +17,22 @@ from rollscope.instrument.guard import tell_once
 from rollscope.instrument.hosted import HostedTypes, bind_hosted
 from rollscope.instrument.ids import span_counter
 from rollscope.instrument.sanitise import clean_text
-from rollscope.instrument.spans import LEFT, Session, Span, lineage
+from rollscope.instrument.spans import LEFT, NOOP, Session, Span, lineage
+from rollscope.instrument.verdicts import read_verdict, tell_unknown
 from rollscope.model.kinds import (
     EVENT_CODE,
     KIND_CODES,
     SPAN_CODES,
     STATUS_CODES,
+    WHAT_OF_CODE,
     Kind,
-    Outcome,
     Status,
 )
 from rollscope.model.refs import SpanRef
 from rollscope.model.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from contextvars import ContextVar
     from types import TracebackType
 
@@ -47,7 +48,6 @@ _STEP, _TASK, _SESSION = (KIND_CODES[kind] for kind in (Kind.STEP, Kind.TASK, Ki
 _PHASE, _STATE = KIND_CODES[Kind.PHASE], KIND_CODES[Kind.STATE]
 _begun_of = attrgetter("what", "name", "scope", "id", "parent_id", "start_ns")
 """A built-in, which can be called where the stack has no room for a function of ours."""
-_OUTCOMES = {str(outcome): outcome for outcome in Outcome}
 _GIVEN_FIELDS = ("lane", "version_start")
 """Fields that a span is made with; the others are learned while it is open."""
 
@@ -84,7 +84,16 @@ def bind_span_types(
         hosted.renew()
 
     def add_facts(ref: SpanRef, facts: dict[str, Any]) -> None:
-        buffers.facts.append((ref.trace_id, ref.span_id, now(), facts))
+        try:
+            buffers.facts.append((ref.trace_id, ref.span_id, now(), facts))
+        except MemoryError:
+            buffers.count_unrecorded("fact")
+
+    def note_step(mark: int, step: Span, at: int | None) -> None:
+        try:
+            add_call((mark, step.own_scope[0], now() if at is None else at, step.id))
+        except MemoryError:
+            buffers.count_unrecorded("metric")
 
     def leave(span: Span) -> None:
         """Make the span's predecessor current again, also when spans are left out of order."""
@@ -101,6 +110,15 @@ def bind_span_types(
         """Leave a span that is not ours to record: opened before a fork, left or never entered."""
         if getattr(span, "parent", LEFT) is not LEFT:
             leave(span)
+            span.parent = LEFT
+
+    def lose(span: Span) -> None:
+        """Leave a span for whose record there is no memory, and count it."""
+        buffers.count_unrecorded(WHAT_OF_CODE[span.what].kind or "event")
+        open_spans.pop(span.id, None)
+        try:
+            leave_unrecorded(span)
+        except MemoryError:
             span.parent = LEFT
 
     def close(span: Span, end: int, error: BaseException | None, fields: dict[str, Any]) -> None:
@@ -155,16 +173,20 @@ def bind_span_types(
         __slots__ = ()
 
         def __enter__(self) -> Self:
-            if self.id and is_busy(self):
-                return self
-            self.parent = parent = get_current()
-            self.parent_id = parent.id
-            self.scope = parent.scope if parent.id else Scope(new_trace())
-            self.thread = get_ident()
-            self.id = span_id = next_id()
-            open_spans[span_id] = self
-            set_current(self)
-            self.start_ns = now()
+            try:
+                if self.id and is_busy(self):
+                    return self
+                self.parent = parent = get_current()
+                self.parent_id = parent.id
+                self.scope = parent.scope if parent.id else Scope(new_trace())
+                self.thread = get_ident()
+                self.id = span_id = next_id()
+                open_spans[span_id] = self
+                set_current(self)
+                self.start_ns = now()
+            except MemoryError:
+                lose(self)
+                self.id = 0
             return self
 
         def __exit__(
@@ -174,30 +196,31 @@ def bind_span_types(
             traceback: TracebackType | None,
             /,
         ) -> None:
-            end = now()
             try:
-                del open_spans[self.id]
-            except (KeyError, AttributeError):
-                leave_unrecorded(self)
-                return
-            if error is None and get_current() is self:
-                extend(
-                    (
-                        self.what,
-                        self.name,
-                        self.scope,
-                        self.id,
-                        self.parent_id,
-                        self.start_ns,
-                        end,
-                        _OK,
-                        self.attrs,
-                        None,
+                end = now()
+                try:
+                    del open_spans[self.id]
+                except (KeyError, AttributeError):
+                    leave_unrecorded(self)
+                    return
+                if error is None and get_current() is self:
+                    set_current(self.parent)
+                    self.parent = LEFT
+                    extend(
+                        (
+                            self.what,
+                            self.name,
+                            self.scope,
+                            self.id,
+                            self.parent_id,
+                            self.start_ns,
+                            end,
+                            _OK,
+                            self.attrs,
+                            None,
+                        )
                     )
-                )
-                set_current(self.parent)
-                self.parent = LEFT
-            else:
+                    return
                 try:
                     close(self, end, error, {})
                 except RecursionError:  # so close to the limit that only built-ins can be called
@@ -206,12 +229,18 @@ def bind_span_types(
                     self.parent = LEFT
                     status = _OK if error is None else _ERROR
                     extend((*_begun_of(self), end, status, self.attrs, None))
+            except MemoryError:
+                if self.id:  # else it was lost as it was entered
+                    lose(self)
 
         def set(self, /, **attrs: Any) -> Self:
-            if self.id and self.id not in open_spans:
-                add_facts(SpanRef(self.scope.trace_id, self.id), attrs)
-            else:
-                self.attrs.update(attrs)
+            try:
+                if self.id and self.id not in open_spans:
+                    add_facts(SpanRef(self.scope.trace_id, self.id), attrs)
+                else:
+                    self.attrs.update(attrs)
+            except MemoryError:
+                buffers.count_unrecorded("fact")
             return self
 
     class Fielded(Leaf):
@@ -226,20 +255,24 @@ def bind_span_types(
             traceback: TracebackType | None,
             /,
         ) -> None:
-            end = now()
             try:
-                del open_spans[self.id]
-            except (KeyError, AttributeError):
-                leave_unrecorded(self)
-                return
-            try:
-                close(self, end, error, self.fields)
-            except RecursionError:  # so close to the limit that only built-ins can be called
-                if self.parent is not LEFT and get_current() is self:
-                    set_current(self.parent)
-                self.parent = LEFT
-                status = _OK if error is None else _ERROR
-                extend((*_begun_of(self), end, status, self.attrs, self.fields or None))
+                end = now()
+                try:
+                    del open_spans[self.id]
+                except (KeyError, AttributeError):
+                    leave_unrecorded(self)
+                    return
+                try:
+                    close(self, end, error, self.fields)
+                except RecursionError:  # so close to the limit that only built-ins can be called
+                    if self.parent is not LEFT and get_current() is self:
+                        set_current(self.parent)
+                    self.parent = LEFT
+                    status = _OK if error is None else _ERROR
+                    extend((*_begun_of(self), end, status, self.attrs, self.fields or None))
+            except MemoryError:
+                if self.id:  # else it was lost as it was entered
+                    lose(self)
 
     class Scoped(Fielded):
         """A step, task or session: opens a scope that everything inside shares."""
@@ -247,15 +280,19 @@ def bind_span_types(
         __slots__ = ()
 
         def __enter__(self) -> Self:
-            if self.id and is_busy(self):
-                return self
-            self.parent = parent = get_current()
-            self.thread = get_ident()
-            self.id = span_id = next_id()
-            self.open_scope(parent)
-            open_spans[span_id] = self
-            set_current(self)
-            self.start_ns = now()
+            try:
+                if self.id and is_busy(self):
+                    return self
+                self.parent = parent = get_current()
+                self.thread = get_ident()
+                self.id = span_id = next_id()
+                self.open_scope(parent)
+                open_spans[span_id] = self
+                set_current(self)
+                self.start_ns = now()
+            except MemoryError:
+                lose(self)
+                self.id = 0
             return self
 
         def open_scope(self, parent: Span) -> None:
@@ -277,8 +314,8 @@ def bind_span_types(
         def __enter__(self) -> Self:
             was = self.id
             super().__enter__()
-            if self.id != was:
-                add_call((STEP_BEGUN, self.own_scope[0], self.start_ns, self.id))
+            if self.id and self.id != was:
+                note_step(STEP_BEGUN, self, self.start_ns)
             return self
 
         def __exit__(
@@ -289,7 +326,7 @@ def bind_span_types(
             /,
         ) -> None:
             if self.id in open_spans:
-                add_call((STEP_ENDED, self.own_scope[0], now(), self.id))
+                note_step(STEP_ENDED, self, None)
             super().__exit__(error_type, error, traceback)
 
     class LiveSession(Scoped, Session):
@@ -319,46 +356,64 @@ def bind_span_types(
             version: int | None = None,
             **attrs: Any,
         ) -> Self:
-            verdict = _verdict(outcome, reason, version)
-            if self.id and self.id not in open_spans:
-                return self.set(**{**attrs, **verdict})
-            self.fields.update(verdict)
-            self.attrs.update(attrs)
+            try:
+                verdict = read_verdict(outcome, reason, version)
+                if self.id and self.id not in open_spans:
+                    return self.set(**{**attrs, **verdict})
+                self.fields.update(verdict)
+                self.attrs.update(attrs)
+            except MemoryError:
+                buffers.count_unrecorded("fact")
             return self
 
     def new_span(name: str, category: str, attrs: dict[str, Any]) -> Span:
-        span = Leaf()
-        span.id, span.name, span.attrs = 0, name, attrs
         try:
-            span.what = SPAN_CODES[category]
-        except Exception:  # not only a KeyError: it may be any object
-            span.what = SPAN_CODES["misc"]
-            _tell_unknown("category", category, SPAN_CODES)
+            span = Leaf()
+            span.id, span.name, span.attrs = 0, name, attrs
+            try:
+                span.what = SPAN_CODES[category]
+            except Exception:  # not only a KeyError: it may be any object
+                span.what = SPAN_CODES["misc"]
+                tell_unknown("category", category, SPAN_CODES)
+        except MemoryError:
+            return lose_unmade(Kind.SPAN)
         return span
 
     def new_phase(name: str, attrs: dict[str, Any]) -> Span:
-        span = Leaf()
-        span.id, span.name, span.attrs, span.what = 0, name, attrs, _PHASE
+        try:
+            span = Leaf()
+            span.id, span.name, span.attrs, span.what = 0, name, attrs, _PHASE
+        except MemoryError:
+            return lose_unmade(Kind.PHASE)
         return span
 
     def new_state(name: str, lane: str, attrs: dict[str, Any]) -> Span:
-        span = Fielded()
-        span.id, span.name, span.attrs, span.what = 0, name, attrs, _STATE
-        span.fields = {"lane": lane}
+        try:
+            span = Fielded()
+            span.id, span.name, span.attrs, span.what = 0, name, attrs, _STATE
+            span.fields = {"lane": lane}
+        except MemoryError:
+            return lose_unmade(Kind.STATE)
         return span
 
     def new_step(number: int, version: int | None, attrs: dict[str, Any]) -> Span:
-        span = Step()
-        span.id, span.name, span.attrs, span.what = 0, "step", attrs, _STEP
-        span.own_scope = (number, None, None, None)
-        span.fields = {} if version is None else {"version_start": version}
+        try:
+            span = Step()
+            span.id, span.name, span.attrs, span.what = 0, "step", attrs, _STEP
+            span.own_scope = (number, None, None, None)
+            span.fields = {} if version is None else {"version_start": version}
+        except MemoryError:
+            return lose_unmade(Kind.STEP)
         return span
 
     def new_task(key: str, group: str | None, step: int | None, attrs: dict[str, Any]) -> Span:
-        span = Scoped()
-        span.id, span.name, span.attrs, span.what = 0, "task", attrs, _TASK
-        span.own_scope = (step, key, group, None)
-        span.fields = {}
+        try:
+            span = Scoped()
+            span.id, span.name, span.attrs, span.what = 0, "task", attrs, _TASK
+            span.own_scope = (step, key, group, None)
+            span.fields = {}
+        except MemoryError:
+            return lose_unmade(Kind.TASK)
         return span
 
     def new_session(
@@ -368,17 +423,27 @@ def bind_span_types(
         step: int | None,
         attrs: dict[str, Any],
     ) -> Session:
-        span = LiveSession()
-        span.id, span.name, span.attrs, span.what = 0, "session", attrs, _SESSION
-        span.own_scope = (step, None, group, sample)
-        span.fields = {} if version is None else {"version_start": version}
+        try:
+            span = LiveSession()
+            span.id, span.name, span.attrs, span.what = 0, "session", attrs, _SESSION
+            span.own_scope = (step, None, group, sample)
+            span.fields = {} if version is None else {"version_start": version}
+        except MemoryError:
+            return lose_unmade(Kind.SESSION)
         return span
 
+    def lose_unmade(kind: Kind) -> Session:
+        buffers.count_unrecorded(kind)
+        return NOOP
+
     def add_event(name: str, attrs: dict[str, Any]) -> None:
-        at = now()
-        parent = get_current()
-        scope = parent.scope if parent.id else Scope(new_trace())
-        extend((EVENT_CODE, name, scope, next_id(), parent.id, at, at, _OK, attrs, None))
+        try:
+            at = now()
+            parent = get_current()
+            scope = parent.scope if parent.id else Scope(new_trace())
+            extend((EVENT_CODE, name, scope, next_id(), parent.id, at, at, _OK, attrs, None))
+        except MemoryError:
+            buffers.count_unrecorded("event")
 
     def new_ids(count: int) -> list[int]:
         return [next_id() for _ in range(count)]
@@ -397,31 +462,3 @@ def bind_span_types(
         renew_ids,
         hosted,
     )
-
-
-def _verdict(outcome: str, reason: str | None, version: int | None) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    try:
-        fields["outcome"] = _OUTCOMES[outcome]
-    except Exception:  # not only a KeyError: it may be any object
-        given = _tell_unknown("outcome", outcome, _OUTCOMES)
-        fields["outcome"] = Outcome.FAILED
-        fields["reason"] = f"unknown outcome {given!r}"
-    if reason is not None:
-        fields["reason"] = reason
-    if version is not None:
-        fields["version_end"] = version
-    return fields
-
-
-def _tell_unknown(what: str, value: object, known: Iterable[str]) -> str:
-    """Tell which words are known, once for each that is not; give the word as it can be shown."""
-    given = clean_text(value, 100)
-    tell_once(
-        f"{what}:{given}",
-        "Rollscope does not know the %s %r; known are: %s",
-        what,
-        given,
-        ", ".join(known),
-    )
-    return given

@@ -244,21 +244,39 @@ def count(name: str, value: float = 1, /, **labels: Any) -> None:
     """Add to a counter."""
     recorder = _tracer._recorder
     if recorder is not None:
-        recorder.add_call((COUNT, name, value, labels))
+        try:
+            try:
+                recorder.add_call((COUNT, name, value, labels))
+            except MemoryError:
+                recorder.buffers.count_unrecorded("metric")
+        except MemoryError:
+            recorder.buffers.count_unrecorded("metric")
 
 
 def gauge(name: str, value: float, /, **labels: Any) -> None:
     """Set a gauge."""
     recorder = _tracer._recorder
     if recorder is not None:
-        recorder.add_call((GAUGE, name, value, labels))
+        try:
+            try:
+                recorder.add_call((GAUGE, name, value, labels))
+            except MemoryError:
+                recorder.buffers.count_unrecorded("metric")
+        except MemoryError:
+            recorder.buffers.count_unrecorded("metric")
 
 
 def observe(name: str, value: float, /, **labels: Any) -> None:
     """Add a value to a histogram."""
     recorder = _tracer._recorder
     if recorder is not None:
-        recorder.add_call((OBSERVE, name, value, labels))
+        try:
+            try:
+                recorder.add_call((OBSERVE, name, value, labels))
+            except MemoryError:
+                recorder.buffers.count_unrecorded("metric")
+        except MemoryError:
+            recorder.buffers.count_unrecorded("metric")
 
 
 def current() -> Span:

@@ -25,6 +25,7 @@ from rollscope.model.batch import (
     SpanColumns,
     Stack,
 )
+from rollscope.model.kinds import STATUS_CODES, WHAT_OF_CODE, Kind, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -39,6 +40,7 @@ __all__ = ["Drain"]
 
 T = TypeVar("T")
 
+_OPEN: Final = STATUS_CODES[Status.OPEN]
 _SLICE_ROWS: Final = 1000
 _CALM_SLICE_ROWS: Final = 200
 """A tenth of a millisecond of work: what an event loop may have to wait for the interpreter lock.
@@ -188,10 +190,14 @@ class Drain:
         while host is not None and left > 0:
             taken = self._buffers.take_hosted(min(left, _TAKE_HOSTED))
             left -= _TAKE_HOSTED
-            for number, piece in enumerate(_slices(taken, HOSTED)):
-                if number and left < _RUSH_ROWS:
+            size = _slice_rows(taken, HOSTED) * HOSTED
+            for at in range(0, len(taken), size):
+                if at and left < _RUSH_ROWS:
                     step_aside()
-                self._pack_hosted(piece, host)
+                try:
+                    self._pack_hosted(taken[at : at + size], host)
+                except MemoryError:
+                    self._lose(Kind.SESSION, min(size, len(taken) - at) // HOSTED)
 
     def _pack_hosted(self, piece: list[Any], host: Host) -> None:
         try:
@@ -219,12 +225,31 @@ class Drain:
             taken = rows[: min(until, _TAKE_ROWS * ROW)]
             del rows[: len(taken)]
             until -= len(taken)
-            for piece in _slices(taken):
-                self._pack_rows(last)
-                if last and len(rows) < _RUSH_ROWS * ROW:
-                    step_aside()  # here, as the caller packs the last piece at once
-                last = self._thin_out(piece)
+            packed = 0
+            try:
+                size = _slice_rows(taken) * ROW
+                for at in range(0, len(taken), size):
+                    self._pack_rows(last)
+                    packed = at
+                    if last and len(rows) < _RUSH_ROWS * ROW:
+                        step_aside()  # here, as the caller packs the last piece at once
+                    last = self._thin_out(taken[at : at + size])
+            except MemoryError:
+                last = []
+                self._lose_rows(taken, packed)
         return last
+
+    def _lose_rows(self, rows: list[Any], at: int = 0) -> None:
+        """Count rows from somewhere on that there is no memory to pack; that takes none."""
+        while at < len(rows):
+            is_start = rows[at + STATUS] == _OPEN
+            kind = WHAT_OF_CODE[rows[at + WHAT]].kind
+            self._buffers.count_unrecorded("start" if is_start else kind or "event")
+            at += ROW
+
+    def _lose(self, kind: str, number: int) -> None:
+        for _ in range(number):
+            self._buffers.count_unrecorded(kind)
 
     def _thin_out(self, rows: list[Any]) -> list[Any]:
         """Give up the less important rows while more wait than the memory bound leaves room for.
@@ -252,10 +277,14 @@ class Drain:
 
     def _pack_marked(self, ends: list[Any], starts: list[Any]) -> None:
         """Pack the last rows and the announcements, and with them the mark of a full drain."""
-        if len(ends) + len(starts) <= _CALM_SLICE_ROWS * ROW:
-            pieces = [ends + starts]  # one frame less
-        else:
-            pieces = [ends, *_slices(starts)]
+        try:
+            if len(ends) + len(starts) <= _CALM_SLICE_ROWS * ROW:
+                pieces = [ends + starts]  # one frame less
+            else:
+                pieces = [ends, *_slices(starts)]
+        except MemoryError:
+            pieces = [ends]
+            self._lose_rows(starts)
         for number, piece in enumerate(pieces, 1):
             if number > 1:
                 step_aside()
@@ -291,6 +320,9 @@ class Drain:
                 self._packer.put(batch, importance, (columns.what, columns.status))
                 self._is_unmarked = not is_last
                 return
+        except MemoryError:
+            self._lose_rows(rows)
+            return
         except Exception:
             held = (bytes(rows[WHAT::ROW]), bytes(rows[STATUS::ROW]))
             self._outbox.count_drop(count_held(held), "not_encodable")
@@ -323,13 +355,17 @@ class Drain:
 
     def _pack_facts(self) -> None:
         limit = self._settings.attr_max_bytes
-        for piece in _pieces(self._take("fact", self._buffers.facts)):
-            self._put_facts(
-                [
-                    Fact(trace_id, span_id, mono_ns, clean_attrs(values, limit))
-                    for trace_id, span_id, mono_ns, values in piece
-                ]
-            )
+        taken = self._take("fact", self._buffers.facts)
+        for at in range(0, len(taken), _SLICE_ROWS):
+            try:
+                self._put_facts(
+                    [
+                        Fact(trace_id, span_id, mono_ns, clean_attrs(values, limit))
+                        for trace_id, span_id, mono_ns, values in taken[at : at + _SLICE_ROWS]
+                    ]
+                )
+            except MemoryError:
+                self._lose("fact", min(_SLICE_ROWS, len(taken) - at))
         host = self._buffers.host
         if host is not None:
             late = self._take("fact", self._buffers.late, HOSTED)
@@ -397,11 +433,14 @@ class Drain:
             )
 
 
-def _slices(rows: list[Any], row: int = ROW) -> Iterator[list[Any]]:
-    """Cut rows, of so many entries each, into what is encoded at a time."""
-    size = (_CALM_SLICE_ROWS if len(rows) <= _CALM_ROWS * row else _SLICE_ROWS) * row
-    for at in range(0, len(rows), size):
-        yield rows[at : at + size]
+def _slice_rows(rows: list[Any], row: int = ROW) -> int:
+    """Say how many rows, of so many entries each, are encoded at a time."""
+    return _CALM_SLICE_ROWS if len(rows) <= _CALM_ROWS * row else _SLICE_ROWS
+
+
+def _slices(rows: list[Any]) -> Iterator[list[Any]]:
+    """Cut rows into what is encoded at a time."""
+    return _pieces(rows, _slice_rows(rows) * ROW)
 
 
 def _pieces(items: list[T], size: int = _SLICE_ROWS) -> Iterator[list[T]]:

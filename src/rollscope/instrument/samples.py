@@ -76,18 +76,19 @@ class Samples:
             for start in range(0, len(taken), _SLICE_CALLS * CALL):
                 if start and len(waiting) < _RUSH_CALLS * CALL:
                     step_aside()
-                self._fold_safely(taken[start : start + _SLICE_CALLS * CALL], at_ns)
+                self._fold_safely(taken, start, at_ns)
         for why, calls in self._refused.items():
             if calls:
                 self._count_drop({"metric": calls}, str(why))
         self._refused.clear()
 
-    def _fold_safely(self, calls: list[Any], at_ns: int) -> None:
+    def _fold_safely(self, taken: list[Any], start: int, at_ns: int) -> None:
+        size = min(_SLICE_CALLS * CALL, len(taken) - start)
         try:
-            self.fold(calls, at_ns)
+            self.fold(taken[start : start + size], at_ns)
         except Exception:
             self._amounts.clear()
-            self._refused[Refusal.FAULT] += len(calls) // CALL
+            self._refused[Refusal.FAULT] += size // CALL
             with guarded("adding metrics up"):
                 raise
 

@@ -294,31 +294,43 @@ class Tracer:
                 shown,
             )
             return
-        at = recorder.clock.mono_ns()
-        # A conversation that grows later is kept as it is now.
-        if issubclass(type(value), list):
-            value = list.copy(value)
-        elif issubclass(type(value), dict):
-            value = dict.copy(value)
-        recorder.buffers.payloads.append((ref.trace_id, ref.span_id, at, name, value))
+        try:
+            at = recorder.clock.mono_ns()
+            # A conversation that grows later is kept as it is now.
+            if issubclass(type(value), list):
+                value = list.copy(value)
+            elif issubclass(type(value), dict):
+                value = dict.copy(value)
+            recorder.buffers.payloads.append((ref.trace_id, ref.span_id, at, name, value))
+        except MemoryError:
+            recorder.buffers.count_unrecorded("payload")
 
     def count(self, name: str, value: float = 1, /, **labels: Any) -> None:
         """Add to a counter."""
         recorder = self._recorder
         if recorder is not None:
-            recorder.add_call((COUNT, name, value, labels))
+            try:
+                recorder.add_call((COUNT, name, value, labels))
+            except MemoryError:
+                recorder.buffers.count_unrecorded("metric")
 
     def gauge(self, name: str, value: float, /, **labels: Any) -> None:
         """Set a gauge."""
         recorder = self._recorder
         if recorder is not None:
-            recorder.add_call((GAUGE, name, value, labels))
+            try:
+                recorder.add_call((GAUGE, name, value, labels))
+            except MemoryError:
+                recorder.buffers.count_unrecorded("metric")
 
     def observe(self, name: str, value: float, /, **labels: Any) -> None:
         """Add a value to a histogram."""
         recorder = self._recorder
         if recorder is not None:
-            recorder.add_call((OBSERVE, name, value, labels))
+            try:
+                recorder.add_call((OBSERVE, name, value, labels))
+            except MemoryError:
+                recorder.buffers.count_unrecorded("metric")
 
     def current(self) -> Span:
         """Give the current span; where there is none, one that is false and ignores everything."""
