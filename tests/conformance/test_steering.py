@@ -70,8 +70,8 @@ def test_a_runner_is_paused_while_any_owner_holds_it(runner: Runner) -> None:
 def test_repeating_an_owner_changes_nothing(runner: Runner, signals: Signals) -> None:
     handle = runner.submit(tasks.hold_with_checkpoint, signals.path("on"), signals.path("go"), 1)
     signals.wait("on1")
-    runner.pause("a")
-    runner.pause("a", mode="abort")
+    first = runner.pause("a")
+    assert runner.pause("a", mode="abort").mode == first.mode == "finish"
     signals.send("go")
     assert handle.result(PATIENCE_S).attempts == 1
 
@@ -310,6 +310,17 @@ def test_drain_lets_work_end_and_takes_no_more(runner: Runner, signals: Signals)
     assert (report.is_drained, report.unfinished, report.undelivered) == (True, 0, 1)
     assert report.outcomes == {"ok": 1}
     assert handle.result(0).value == "done"
+
+
+def test_a_submit_is_told_whether_the_runner_drains_or_is_closed(
+    backend: Backend, runner: Runner
+) -> None:
+    assert runner.drain(PATIENCE_S).is_drained
+    with pytest.raises(RunnerClosed, match="being drained"):
+        runner.submit(tasks.give, 1)
+    backend.close(runner)
+    with pytest.raises(RunnerClosed, match="is closed"):
+        runner.submit(tasks.give, 1)
 
 
 def test_drain_can_cancel(make_runner: Callable[..., Runner], signals: Signals) -> None:

@@ -117,6 +117,10 @@ class Ending(RunnerBase):
         finally:
             restore()
 
+    @property
+    def _draining(self) -> str:
+        return f"the runner {self.name!r} is being drained"
+
     def _drain_then_raise(self, budget_s: float, number: int) -> None:
         try:
             self.drain(budget_s)
@@ -127,7 +131,7 @@ class Ending(RunnerBase):
     def _refuse(self, why: str) -> None:
         kernel = self._kernel
         with kernel.lock:
-            if self._refusal is None:
+            if self._refusal in (None, self._draining):
                 self._refusal = why
             kernel.closed = self._closed
             hopeless = kernel.outbox.fail_all(self._closed) if self._has_ended() else []
@@ -137,7 +141,7 @@ class Ending(RunnerBase):
     def _start_drain(self, mode: DrainMode) -> None:
         modes = get_args(DrainMode)
         check("mode", mode, f"one of {', '.join(modes)}", is_right=mode in modes)
-        self._refuse(f"the runner {self.name!r} is being drained")
+        self._refuse(self._draining)
         self._kernel.call_loop(lambda: self._begin_drain(mode))
 
     def _begin_drain(self, mode: DrainMode) -> None:

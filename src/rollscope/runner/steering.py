@@ -109,7 +109,8 @@ class Steering(RunnerBase):
         """Start nothing new until resumed; outcomes keep flowing and submits are taken.
 
         Args:
-            owner: Who pauses; the runner is paused while any owner holds it.
+            owner: Who pauses; the runner is paused while any owner holds it. One that does
+                already goes on as it began.
             mode: What running tasks do until it is quiet: `finish`, `hold` at their next
                 `ctx.pause_point()`, or `abort` to start again after it, from their checkpoint.
         """
@@ -117,6 +118,7 @@ class Steering(RunnerBase):
         held_by = object() if owner is None else owner
         with kernel.lock:
             is_new = kernel.pauses.add(held_by, mode)
+            mode = kernel.pauses.owners[held_by]
         if mode == "abort" and is_new:
             kernel.call_loop(self._abort_running)
         kernel.wake()
