@@ -97,6 +97,20 @@ class Span:
         """
         return SpanRef(self.scope.trace_id, self.id) if self.id else None
 
+    def __copy__(self) -> Self:
+        """Give the span itself: a copy of what holds it is still about the same one."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Do as `__copy__`."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as a reference: elsewhere `ref`, `set` and `finish` are about this span."""
+        from rollscope.instrument.travelling import arrive
+
+        return arrive, (self.ref,)
+
 
 class Session(Span):
     """One sample of a task, which can be given a verdict."""

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import copy
+import pickle
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import rollscope as rs
+from rollscope.instrument.spans import NOOP
 from rollscope.model.kinds import Category, Kind, Outcome, Status
 from rollscope.model.records import FactRecord
 from rollscope.testing import Capture, FakeClock, SequentialIds, capture
@@ -412,6 +415,52 @@ def test_an_ended_span_does_not_keep_its_ancestors_alive(run: Capture) -> None:
         pass
     assert not a.parent
     assert not b.parent
+
+
+# Copies
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_of_a_span_is_the_span(
+    run: Capture, copied: Callable[[list[Any]], list[Any]]
+) -> None:
+    with rs.session() as session:
+        holding = [session, rs.current()]
+        assert copied(holding)[0] is session
+    assert copied([rs.current()])[0] is rs.current()
+    assert len(run.spans()) == 1
+
+
+def sent(value: Any) -> Any:
+    """Pickle something, and read it again."""
+    return pickle.loads(pickle.dumps(value))  # noqa: S301  (our own)
+
+
+def test_a_pickled_span_stands_for_the_same_one_where_it_is_read(run: Capture) -> None:
+    with rs.session(sample=2, lock=threading.Lock()) as session, rs.phase("p") as phase:
+        there, part = sent((session, phase))
+        assert (there.ref, part.ref) == (session.ref, phase.ref)
+        with there:  # is not entered again
+            assert rs.current() is phase
+        there.finish("rejected", reason="short", reward=0.5)
+        part.set(tokens=7)
+        again = sent(there)
+    assert again.ref == session.ref
+    assert [fact.facts for fact in facts_of(run)] == [
+        {"reward": 0.5, "outcome": "rejected", "reason": "short"},
+        {"tokens": 7},
+    ]
+
+
+def test_a_pickled_span_that_is_not_recorded_is_none(run: Capture) -> None:
+    assert sent(rs.span("not entered")) is NOOP
+    assert sent(rs.current()) is NOOP
+    with rs.span("s") as span:
+        pass
+    rs.shutdown()
+    there = sent(span)
+    assert there.set(a=1) is there
+    assert rs.inject() == {}
 
 
 # Errors
