@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import pickle
 import threading
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
-from rollscope.errors import InboxFull, RunnerClosed, RunnerError, SettingError
+from rollscope.errors import InboxFull, RunnerBroken, RunnerClosed, RunnerError, SettingError
 from rollscope.runner import Reason, Retry, Runner, Status, TaskOptions, Verdict, ctx
 from rollscope.runner.groups import GroupOutcome, MemberOptions, after, all_ended, at_least, first
 from tests.unit.runner.virtual import Stage, play
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from rollscope.runner.groups import Progress
 
 LONG_S = 60.0
 
@@ -138,6 +142,54 @@ def test_a_replacement_starts_before_what_waits_already() -> None:
         assert order[:2] == ["member", "member"]
 
     play(main, concurrency=1)
+
+
+class _BadPolicy(msgspec.Struct, frozen=True):
+    count: int | None = None
+    keeps: int | None = None
+
+    def cuts(self, seen: Progress) -> Reason | None:
+        raise LookupError("the policy is broken")
+
+    def looks_again_ns(self, seen: Progress) -> int | None:
+        return None
+
+
+def test_a_group_whose_policy_raises_ends_with_its_last_member(
+    runner: Runner, caplog: pytest.LogCaptureFixture
+) -> None:
+    group = runner.group(2, policy=_BadPolicy())
+    group.spawn_all(give, 1)
+    assert group.result(LONG_S).value == [1, 1]
+    assert "the policy is broken" in caplog.text
+    assert runner.health().state == "running"
+
+
+def test_a_fault_while_a_group_is_settled_leaves_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with make_runner() as runner:
+        real, faults = runner._group_ended, [ZeroDivisionError("a fault of ours")]
+
+        def fail_once(*given: Any) -> None:
+            if faults:
+                raise faults.pop()
+            real(*given)
+
+        monkeypatch.setattr(runner, "_group_ended", fail_once)
+        group = runner.group(2)
+        group.spawn_all(give, 1)
+        with pytest.raises(RunnerBroken):
+            runner.wait(2, LONG_S)
+        (outcome,) = runner.take_ready()
+        assert (outcome.id, outcome.value) == (group.id, [1, 1])
+        assert runner.ledger().adds_up()
+
+
+@pytest.mark.parametrize("multiple", [math.nan, math.inf, -1.0, "2"])
+def test_no_such_multiple_of_a_time_is_taken(multiple: Any) -> None:
+    with pytest.raises(SettingError):
+        after(1, multiple=multiple)
 
 
 def test_when_replacements_run_out_the_good_members_are_still_attached(runner: Runner) -> None:

@@ -12,6 +12,7 @@ from rollscope.errors import RunnerError, SettingError
 from rollscope.runner.groups.bias import bias_of, measure
 from rollscope.runner.groups.outcome import GroupOutcome, has_failed, join_outcomes, run_ns
 from rollscope.runner.groups.policies import GroupPolicy, Progress
+from rollscope.runner.guard import quietly
 from rollscope.runner.outcome import Outcome, Reason, Status
 from rollscope.runner.task import Task, TaskOptions
 
@@ -193,9 +194,10 @@ class Group:
 
     def member_ended(self, task: Task, outcome: Outcome) -> GroupOutcome | None:
         """Take a member's outcome; gives the group's if that was the last."""
-        call = self._live.pop(task)
-        self._ended.append(outcome)
-        if self._cut_as is None and has_failed(outcome):
+        call = self._live.pop(task, None)
+        if call is not None:  # else it was told of already, and then something of ours failed
+            self._ended.append(outcome)
+        if call is not None and self._cut_as is None and has_failed(outcome):
             self._member_failed(call, outcome)
         if not self._live:
             return self._finish()
@@ -223,12 +225,13 @@ class Group:
         if self._cut_as is not None or not self._live:
             return
         seen = self._progress()
-        reason = self.spec.policy.cuts(seen)
+        reason, due_ns = None, None
+        with quietly("the policy of a group"):  # which then ends with its last member
+            reason = self.spec.policy.cuts(seen)
+            due_ns = self.spec.policy.looks_again_ns(seen)
         if reason is not None:
             self._settle(reason)
-            return
-        due_ns = self.spec.policy.looks_again_ns(seen)
-        if due_ns is not None:
+        elif due_ns is not None:
             self._timer = self._kernel.timers.at(due_ns, self._look)
 
     def _progress(self) -> Progress:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rollscope.errors import SettingError
+from rollscope.runner.checks import check_seconds
 from rollscope.runner.collecting import Collecting
 from rollscope.runner.groups.bias import GroupStats, GroupTally, Lengths
 from rollscope.runner.groups.group import Group, GroupSpec, MemberOptions, OnFail
@@ -75,7 +76,7 @@ class Grouping(Submitting, Collecting):
             policy=policy,
             on_fail=on_fail,
             max_replacements=size if max_replacements is None else max_replacements,
-            deadline_s=deadline_s,
+            deadline_s=check_seconds("deadline_s", deadline_s),
             tokens_of=tokens_of,
         )
         spec.check()

@@ -6,11 +6,13 @@ methods.
 
 from __future__ import annotations
 
+import math
 from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from rollscope.runner.checks import check, is_number
 from rollscope.runner.outcome import Reason
 
 if TYPE_CHECKING:
@@ -129,5 +131,10 @@ def after(count: int, *, multiple: float) -> GroupPolicy:
         count: How many good members there must be first.
         multiple: The group ends once it has run longer than so many times the median run time of
             the members that have ended.
+
+    Raises:
+        SettingError: This is no such number.
     """
+    is_right = is_number(multiple) and 0 <= multiple < math.inf
+    check("multiple", multiple, "a number from 0 on", is_right=is_right)
     return _After(count, multiple)
