@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rollscope.runner.kernel import Kernel
     from rollscope.runner.task import Task
 
-__all__ = ["ATTEMPT", "ChildSearch", "child_factory", "end_children", "find_orphans"]
+__all__ = ["ATTEMPT", "ChildSearch", "child_factory", "end_children", "find_orphans", "owner_of"]
 
 
 def child_factory(
@@ -73,7 +73,7 @@ class ChildSearch:
 
 def _note_children(loop: asyncio.AbstractEventLoop, owners: Collection[Task]) -> None:
     for child in asyncio.all_tasks(loop):
-        owner = None if _is_attempt(child) else _owner_of(child)
+        owner = None if _is_attempt(child) else owner_of(child)
         if owner is None or owner not in owners:
             continue
         children = owner.more().children
@@ -86,7 +86,7 @@ def find_orphans(loop: asyncio.AbstractEventLoop, kernel: Kernel) -> dict[asynci
     """Find the children of tasks that have ended, with those tasks."""
     orphans = {}
     for child in asyncio.all_tasks(loop):
-        owner = None if _is_attempt(child) else _owner_of(child)
+        owner = None if _is_attempt(child) else owner_of(child)
         if owner is not None and owner.kernel is kernel and owner.state == DONE:
             orphans[child] = owner
     return orphans
@@ -97,7 +97,8 @@ def _is_attempt(child: asyncio.Task[Any]) -> bool:
     return getattr(child.get_coro(), "__name__", "") == ATTEMPT
 
 
-def _owner_of(child: asyncio.Task[Any]) -> Task | None:
+def owner_of(child: asyncio.Task[Any]) -> Task | None:
+    """Give the task whose code an asyncio task runs."""
     context = _context_of(child)
     return None if context is None else context.get(current_task)
 

@@ -6,6 +6,7 @@ a second means that something blocks; its stack is then taken, once for each tim
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ import msgspec
 
 from rollscope.instrument.stacks import call_chain
 from rollscope.model.loops import BLOCKED_FROM_S
+from rollscope.runner.children import owner_of
 from rollscope.runner.guard import log
 
 if TYPE_CHECKING:
@@ -127,20 +129,15 @@ class Watcher:
         self._kernel.trace.lagged(untold)
 
     def _culprit(self) -> tuple[int | None, list[str]]:
-        kernel = self._kernel
+        kernel, loop = self._kernel, self._kernel.loop
         frame = sys._current_frames().get(kernel.thread_id or 0)
-        if frame is None:
+        if frame is None or loop is None:
             return None, []
-        running = next(
-            (
-                task
-                for task in kernel.running_tasks()
-                if hasattr(task.runs_in, "get_coro")
-                and getattr(task.runs_in.get_coro(), "cr_running", False)
-            ),
-            None,
-        )
-        return (None if running is None else running.id), call_chain(frame)
+        current = asyncio.current_task(loop)  # it may be one that a task has started
+        owner = None if current is None else owner_of(current)
+        if owner is None or owner.kernel is not kernel:
+            return None, call_chain(frame)
+        return owner.id, call_chain(frame)
 
     def _tell(self, block: Block) -> None:
         self.blocks = [*self.blocks[-_KEPT + 1 :], block]

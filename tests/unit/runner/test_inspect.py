@@ -133,8 +133,9 @@ def test_a_phase_that_begins_or_ends_is_progress() -> None:
         play(main, stall_s=0.4)
 
 
+@pytest.mark.parametrize("where", ["task", "child"])
 def test_user_code_that_blocks_the_loop_is_named_and_no_other_task_is_ended_for_it(
-    caplog: pytest.LogCaptureFixture,
+    where: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     unseen = threading.Lock()
     unseen.acquire()
@@ -143,10 +144,14 @@ def test_user_code_that_blocks_the_loop_is_named_and_no_other_task_is_ended_for_
         unseen.acquire(timeout=PATIENCE_S)  # the runner sees it after a quarter of a second
         time.sleep(0.35)
 
-    async def blocking() -> int | None:
+    async def block_soon() -> int | None:
         await asyncio.sleep(0.05)
         block_for_half_a_second()
         return ctx.id
+
+    async def block_in_child() -> int | None:
+        (task_id,) = await asyncio.gather(block_soon())
+        return task_id
 
     async def innocent() -> str:
         await asyncio.sleep(0.4)
@@ -157,12 +162,13 @@ def test_user_code_that_blocks_the_loop_is_named_and_no_other_task_is_ended_for_
     def is_caught(runner: Runner, task_id: int) -> bool:
         frames = [frame for one in runner.inspect() if one.id == task_id for frame in one.frames]
         is_named = any("block_for_half_a_second" in frame for frame in frames)
-        return is_named and runner.health().blocked_for_s > 0
+        # What a task shows is where itself hangs.
+        return (is_named or where == "child") and runner.health().blocked_for_s > 0
 
     with capture() as captured, caplog.at_level(logging.WARNING):
         with Runner(probe_s=0.02) as runner:
             other = runner.options(stall_s=0.5).submit(innocent)
-            culprit = runner.submit(blocking)
+            culprit = runner.submit(block_soon if where == "task" else block_in_child)
             # A busy machine may have held the loop up before.
             _eventually(lambda: is_caught(runner, culprit.id))
             assert runner.health().state == "degraded"
