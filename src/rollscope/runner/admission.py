@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from rollscope.runner.gates.base import CountingGate
-from rollscope.runner.guard import log
+from rollscope.runner.guard import log, quietly
 from rollscope.runner.outcome import Reason, Status, describe_failure
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ __all__ = ["BLOCKED_S", "Admission"]
 _NO_LIMIT: Final = sys.maxsize
 BLOCKED_S: Final = 60.0
 """After so long with nothing running and work held back, those who wait are told why."""
+_ASK_AGAIN_S: Final = 0.2
+"""A gate that could not answer is asked again after so long."""
 
 
 class Admission:
@@ -49,6 +51,8 @@ class Admission:
         self.binding_ns: dict[str, int] = {}
         self._refusing: set[str] = set()
         """Gates that hold back the next task of some tier."""
+        self._silent: set[CountingGate] = set()
+        """Gates that could not answer when they were asked last."""
         self._wakes_at: Timer | None = None
         self._blocked: Timer | None = None
         self._has_told = False
@@ -100,7 +104,7 @@ class Admission:
         for gate in self._counting:
             if gate.applies_to(tier.name):
                 applying.append(gate)
-                permits = gate.available()
+                permits = self._available(gate)
                 if permits is not None and permits < room:
                     room, holder = permits, gate.name
         if tier.limit is not None and tier.limit - queue.running < room:
@@ -117,7 +121,10 @@ class Admission:
 
     def _choose_each(self, kernel: Kernel, at_most: int) -> tuple[list[Task], str | None]:
         chosen: list[Task] = []
-        free = [_permits(gate) for gate in self._counting]
+        free = [
+            _NO_LIMIT if permits is None else permits
+            for permits in map(self._available, self._counting)
+        ]
         closed: set[str] = set()
         holder = None
         queues = kernel.queues
@@ -182,9 +189,10 @@ class Admission:
                 )
         rare = task.rare
         if rare is not None and rare.permits:
-            for permit in rare.permits:
-                permit.release()
-            rare.permits.clear()
+            permits, rare.permits = rare.permits, []
+            for permit in permits:
+                with quietly("giving a permit back"):
+                    permit.release()
 
     def flush(self, queues: TierQueues) -> None:
         """Give back the permits of all tasks that have ended since the last time."""
@@ -194,6 +202,19 @@ class Admission:
                 for gate in self._counting:
                     if gate.applies_to(queue.tier.name):
                         gate.give(count)
+
+    def _available(self, gate: CountingGate) -> int | None:
+        """Ask a gate; one that cannot answer, as when it asks an engine that is gone, is closed."""
+        try:
+            permits = gate.available()
+        except Exception:
+            if gate not in self._silent:
+                self._silent.add(gate)
+                log.exception("the gate %s cannot tell what is free", gate.name)
+            return 0
+        if self._silent:
+            self._silent.discard(gate)
+        return permits
 
     def _note(self, kernel: Kernel, holder: str | None, *, starts: bool = False) -> None:
         """Note what holds the next task back, and see to it that it is looked at again."""
@@ -222,7 +243,7 @@ class Admission:
             if gate.name not in holders:
                 continue
             next_permit = getattr(gate, "next_permit_ns", None)
-            recheck_s = getattr(gate, "recheck_s", None)
+            recheck_s = _ASK_AGAIN_S if gate in self._silent else getattr(gate, "recheck_s", None)
             if next_permit is not None:
                 due_ns = next_permit(self._clock())
                 if due_ns is not None:
@@ -258,7 +279,9 @@ class Admission:
         for gate in self.gates:
             if gate.name == self.binding:
                 numbers = getattr(gate, "numbers", None)
-                if numbers is not None:
+                if numbers is None:
+                    break
+                with quietly(f"the gate {gate.name}"):
                     said = ", ".join(f"{key} {value}" for key, value in numbers().items())
                     return f"held back by {gate.name} ({said})"
         return f"held back by {self.binding}"

@@ -230,6 +230,78 @@ def test_tiers_that_places_cannot_be_shared_by_are_refused(make: Callable[[], ob
         make()
 
 
+class _Flaky:
+    """A version that cannot be had for a while, as of an engine that starts anew."""
+
+    def __init__(self) -> None:
+        self.is_away = False
+
+    def get_version(self) -> int:
+        if self.is_away:
+            raise ConnectionError("the engine is away")
+        return 0
+
+
+def test_a_version_that_cannot_be_read_holds_tasks_back_and_loses_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source = _Flaky()
+
+    async def main(stage: Stage) -> None:
+        runner = stage.runner
+        await runner.submit(asyncio.sleep, 1.0)
+        source.is_away = True
+        handle = runner.submit(asyncio.sleep, 1.0)
+        await asyncio.sleep(10.0)
+        assert runner.health().state == "running"
+        assert runner.stats().binding_gate == "staleness"
+        source.is_away = False
+        assert (await handle).is_ok
+        assert stage.passed_s == pytest.approx(12.0, abs=0.25)
+
+    play(main, gates=[StalenessGate.bounded(0, batch=9, version_source=source)])
+    assert caplog.text.count("cannot tell what is free") == 1
+
+
+def test_a_permit_that_cannot_be_given_back_and_numbers_that_cannot_be_had_end_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Permit:
+        def release(self) -> None:
+            raise ConnectionError("the permit is stuck")
+
+    class Odd:
+        name = "odd"
+        is_open = True
+
+        def available(self) -> int:
+            return int(self.is_open)
+
+        def acquire(self, task: Any) -> Permit:
+            return Permit()
+
+        def subscribe(self, wake: Any) -> None:
+            pass
+
+        def numbers(self) -> dict[str, float]:
+            raise ConnectionError("no numbers")
+
+    gate = Odd()
+
+    async def main(stage: Stage) -> None:
+        assert (await stage.runner.submit(asyncio.sleep, 1.0)).is_ok
+        gate.is_open = False
+        stage.runner.submit(asyncio.sleep, 1.0)
+        waiting = asyncio.ensure_future(stage.runner.await_outcomes(1))
+        await asyncio.sleep(100.0)
+        assert stage.runner.health().state == "running"
+        waiting.cancel()
+
+    play(main, gates=[gate])
+    assert "the permit is stuck" in caplog.text
+    assert "held back by odd" in caplog.text
+
+
 def test_a_tier_at_its_limit_is_named_as_what_holds_work_back() -> None:
     async def main(stage: Stage) -> None:
         for tier in "aabb":
