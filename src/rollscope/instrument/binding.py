@@ -12,6 +12,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from rollscope.instrument.calls import STEP_BEGUN, STEP_ENDED
+from rollscope.instrument.elsewhere import Elsewhere
 from rollscope.instrument.endings import classify
 from rollscope.instrument.guard import tell_once
 from rollscope.instrument.hosted import HostedTypes, bind_hosted
@@ -66,6 +67,7 @@ class SpanTypes(NamedTuple):
     renew_ids: Callable[[], None]
     """Called in a forked child, where spans made before the fork may still be entered."""
     hosted: HostedTypes
+    find_current: Callable[[], Span]
 
 
 def bind_span_types(
@@ -74,7 +76,9 @@ def bind_span_types(
     """Make the span classes of one recorder in one process."""
     open_spans, rows = buffers.open, buffers.rows
     extend, add_call = rows.extend, buffers.samples.extend
-    get_current, set_current = current.get, current.set
+    get_current, set_current, reset_current = current.get, current.set, current.reset
+    elsewhere = Elsewhere(current)
+    left_elsewhere = elsewhere.tokens
     next_id, new_trace = span_counter(ids).__next__, ids.trace_id
     now = clock.mono_ns
 
@@ -98,19 +102,30 @@ def bind_span_types(
     def leave(span: Span) -> None:
         """Make the span's predecessor current again, also when spans are left out of order."""
         at = get_current()
+        token, span.token = getattr(span, "token", None), None
         if at is span:
-            set_current(span.parent)
-            return
+            try:
+                reset_current(token)  # type: ignore[arg-type]  # None gives a TypeError
+            except (RuntimeError, TypeError, ValueError):  # used, none, of another context
+                set_current(span.parent)
+            else:
+                return
         for inner in lineage(at):
             if inner.parent is span:
                 inner.parent = span.parent
+                inner.token = None  # it would make this one current again
                 return
+        elsewhere.note(span, token)
 
     def leave_unrecorded(span: Span) -> None:
         """Leave a span that is not ours to record: opened before a fork, left or never entered."""
         if getattr(span, "parent", LEFT) is not LEFT:
             leave(span)
             span.parent = LEFT
+
+    def find_current() -> Span:
+        span = get_current()
+        return elsewhere.come_back(span) if span.id in left_elsewhere else span
 
     def lose(span: Span) -> None:
         """Leave a span for whose record there is no memory, and count it."""
@@ -176,13 +191,16 @@ def bind_span_types(
             try:
                 if self.id and is_busy(self):
                     return self
-                self.parent = parent = get_current()
+                parent = get_current()
+                if left_elsewhere and parent.id in left_elsewhere:
+                    parent = elsewhere.come_back(parent)
+                self.parent = parent
                 self.parent_id = parent.id
                 self.scope = parent.scope if parent.id else Scope(new_trace())
                 self.thread = get_ident()
                 self.id = span_id = next_id()
                 open_spans[span_id] = self
-                set_current(self)
+                self.token = set_current(self)
                 self.start_ns = now()
             except MemoryError:
                 lose(self)
@@ -204,8 +222,11 @@ def bind_span_types(
                     leave_unrecorded(self)
                     return
                 if error is None and get_current() is self:
-                    set_current(self.parent)
-                    self.parent = LEFT
+                    try:
+                        reset_current(self.token)  # type: ignore[arg-type]  # as in `leave`
+                    except (TypeError, ValueError):
+                        leave(self)
+                    self.parent, self.token = LEFT, None
                     extend(
                         (
                             self.what,
@@ -226,7 +247,7 @@ def bind_span_types(
                 except RecursionError:  # so close to the limit that only built-ins can be called
                     if self.parent is not LEFT and get_current() is self:
                         set_current(self.parent)
-                    self.parent = LEFT
+                    self.parent, self.token = LEFT, None
                     status = _OK if error is None else _ERROR
                     extend((*_begun_of(self), end, status, self.attrs, None))
             except MemoryError:
@@ -267,7 +288,7 @@ def bind_span_types(
                 except RecursionError:  # so close to the limit that only built-ins can be called
                     if self.parent is not LEFT and get_current() is self:
                         set_current(self.parent)
-                    self.parent = LEFT
+                    self.parent, self.token = LEFT, None
                     status = _OK if error is None else _ERROR
                     extend((*_begun_of(self), end, status, self.attrs, self.fields or None))
             except MemoryError:
@@ -283,12 +304,15 @@ def bind_span_types(
             try:
                 if self.id and is_busy(self):
                     return self
-                self.parent = parent = get_current()
+                parent = get_current()
+                if left_elsewhere and parent.id in left_elsewhere:
+                    parent = elsewhere.come_back(parent)
+                self.parent = parent
                 self.thread = get_ident()
                 self.id = span_id = next_id()
                 self.open_scope(parent)
                 open_spans[span_id] = self
-                set_current(self)
+                self.token = set_current(self)
                 self.start_ns = now()
             except MemoryError:
                 lose(self)
@@ -439,7 +463,7 @@ def bind_span_types(
     def add_event(name: str, attrs: dict[str, Any]) -> None:
         try:
             at = now()
-            parent = get_current()
+            parent = find_current()
             scope = parent.scope if parent.id else Scope(new_trace())
             extend((EVENT_CODE, name, scope, next_id(), parent.id, at, at, _OK, attrs, None))
         except MemoryError:
@@ -461,4 +485,5 @@ def bind_span_types(
         add_facts,
         renew_ids,
         hosted,
+        find_current,
     )

@@ -14,6 +14,7 @@ from rollscope.model.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextvars import Token
     from types import TracebackType
 
     AddFacts = Callable[[SpanRef, dict[str, Any]], None]
@@ -39,6 +40,7 @@ class Span:
         "scope",
         "start_ns",
         "thread",
+        "token",
         "what",
     )
 
@@ -56,6 +58,8 @@ class Span:
     scope: Scope
     start_ns: int
     thread: int
+    token: Token[Span] | None
+    """By which it is made current no longer where it was entered; None once it is left."""
     what: int
 
     def __enter__(self) -> Self:

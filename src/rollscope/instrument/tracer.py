@@ -285,7 +285,7 @@ class Tracer:
         recorder = self._recorder
         if recorder is None or not recorder.settings.payloads:
             return
-        ref = self._current.get().ref
+        ref = self.current().ref
         if ref is None:
             shown = clean_text(name, 100)
             tell_once(
@@ -334,12 +334,13 @@ class Tracer:
 
     def current(self) -> Span:
         """Give the current span; where there is none, one that is false and ignores everything."""
-        return self._current.get()
+        recorder = self._recorder
+        return self._current.get() if recorder is None else recorder.types.find_current()
 
     def inject(self, carrier: MutableMapping[str, str] | None = None) -> dict[str, str]:
         """Write the current context as W3C headers into a carrier, or a new one, and give it."""
         headers: dict[str, str] = {}
-        span = self._current.get()
+        span = self.current()
         if self._recorder is None or not span:
             return headers
         try:

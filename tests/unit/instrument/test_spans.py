@@ -5,6 +5,7 @@ import contextvars
 import copy
 import pickle
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -392,6 +393,63 @@ def test_a_span_left_in_another_thread_is_recorded(run: Capture) -> None:
     assert only(run).status is Status.OK
 
 
+def in_thread(work: Callable[[], object]) -> None:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def in_copied_context(work: Callable[[], object]) -> None:
+    contextvars.copy_context().run(work)
+
+
+@pytest.mark.parametrize("elsewhere", [in_thread, in_copied_context])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: rs.span("left"), lambda: rs.state("left", lane="l"), lambda: rs.task("left")],
+    ids=["span", "state", "task"],
+)
+def test_a_span_left_elsewhere_does_not_stay_current_where_it_was_entered(
+    run: Capture, elsewhere: Callable[[Callable[[], object]], None], make: Callable[[], Any]
+) -> None:
+    with rs.session() as outer:
+        for _ in range(2):
+            left = make().__enter__()
+            elsewhere(partial(left.__exit__, None, None, None))
+        with rs.span("later") as later:
+            pass
+        rs.event("then")
+        assert rs.current() is outer
+    assert later.parent_id == outer.id
+    assert run.named("later").session_id == run.named("session").span_id
+    assert not rs.current()
+
+
+def test_what_a_span_left_elsewhere_was_is_told_by_what_asks_for_it(run: Capture) -> None:
+    left = rs.span("left").__enter__()
+    in_thread(partial(left.__exit__, None, None, None))
+    assert rs.inject() == {}
+    assert not rs.current()
+
+
+def test_a_task_goes_on_in_a_span_that_was_left_elsewhere(run: Capture) -> None:
+    async def late(may_go_on: asyncio.Event) -> int:
+        await may_go_on.wait()
+        with rs.span("late") as span:
+            return span.parent_id
+
+    async def main() -> None:
+        may_go_on = asyncio.Event()
+        left = rs.span("left").__enter__()
+        task = asyncio.create_task(late(may_go_on))
+        in_thread(partial(left.__exit__, None, None, None))
+        may_go_on.set()
+        assert await task == left.id
+        assert not rs.current()
+
+    asyncio.run(main())
+
+
 def test_tasks_started_inside_a_span_belong_to_it(run: Capture) -> None:
     async def work(name: str) -> None:
         with rs.phase(name):
@@ -415,6 +473,7 @@ def test_an_ended_span_does_not_keep_its_ancestors_alive(run: Capture) -> None:
         pass
     assert not a.parent
     assert not b.parent
+    assert (a.token, b.token) == (None, None)
 
 
 # Copies
