@@ -15,8 +15,10 @@ from rollscope.analysis.sync import SyncSplit, sync_split
 from rollscope.analysis.tail import TailSplit, tail_split
 from rollscope.analysis.trainer import TrainerSplit, trainer_split
 from rollscope.analysis.waste import Waste, waste
+from rollscope.model.kinds import Status
 
 __all__ = [
+    "LOST",
     "NO_OUTCOME",
     "STILL_OPEN",
     "StepParts",
@@ -29,6 +31,8 @@ __all__ = [
 
 NO_OUTCOME: Final = "none"
 """Stands for sessions that have ended without an outcome, so far."""
+LOST: Final = str(Status.LOST)
+"""Stands for sessions that went with their process."""
 STILL_OPEN: Final = "open"
 """Stands for sessions that have not ended."""
 
@@ -168,6 +172,8 @@ def _outcomes(sessions: Sequence[SessionRow]) -> dict[str, int]:
 def _outcome(session: SessionRow) -> str:
     if session.outcome is not None:
         return str(session.outcome)
+    if session.status is Status.LOST:
+        return LOST
     return NO_OUTCOME if session.is_over else STILL_OPEN
 
 

@@ -1,6 +1,6 @@
 from rollscope.analysis.rows import EventRow, PhaseTotal, SessionRow, SpanRow, StepFacts
 from rollscope.analysis.steps import StepSummary, analyse_step, service_key, summarise
-from rollscope.model.kinds import Kind, Outcome
+from rollscope.model.kinds import Kind, Outcome, Status
 
 S = 1_000_000_000
 
@@ -86,3 +86,14 @@ def test_a_step_without_anything_has_a_summary() -> None:
 def test_services_are_named_by_phase_and_detail() -> None:
     assert service_key("reward", "judge") == "reward judge"
     assert service_key("env", None) == "env"
+
+
+def test_sessions_that_went_with_their_process_are_counted_as_lost() -> None:
+    step = facts()
+    step.sessions += [
+        SessionRow(span_id=5, start_ns=0, end_ns=9 * S, status=Status.LOST),
+        SessionRow(span_id=6, start_ns=0, end_ns=9 * S),
+        SessionRow(span_id=7, start_ns=0),
+    ]
+    outcomes = {"accepted": 2, "dropped": 1, "lost": 1, "none": 1, "open": 1}
+    assert summarise(step, lambda _: []).outcomes == outcomes

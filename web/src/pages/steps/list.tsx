@@ -87,6 +87,7 @@ const COLUMNS: readonly Column<StepLine>[] = [
         <span class="dim">
           {also(wrong(summary.outcomes), "failed")}
           {also(summary.outcomes["open"], "open")}
+          {also(summary.outcomes["lost"], "lost")}
         </span>
       </span>
     ),
