@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, Final
 
 from rollscope.errors import RunnerClosed, RunnerError
 from rollscope.runner.waiters import TaskWaiter, ThreadWaiter
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from rollscope.runner.kernel import Kernel
 
 __all__ = ["RunnerBase"]
+
+_LOOK_S: Final = 0.1
+"""How often a thread that waits for the loop looks whether there still is one."""
 
 
 class RunnerBase:
@@ -52,7 +56,7 @@ class RunnerBase:
             done.notify()
 
         kernel.call_loop(do)
-        while not done.sleep(0.1):
+        while not done.sleep(_LOOK_S):
             if not kernel.is_turning:
                 return act()
         return done.outcome()[0]
@@ -63,8 +67,15 @@ class RunnerBase:
             return is_so()
         waiter = ThreadWaiter(1)
         self._kernel.call_loop(lambda: self._watch(is_so, waiter))
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         try:
-            return waiter.sleep(timeout_s) or is_so()
+            while self._kernel.is_turning:  # what the loop was called for as it ended is lost
+                left_s = _LOOK_S if deadline is None else deadline - time.monotonic()
+                if waiter.sleep(min(_LOOK_S, left_s)):
+                    return True
+                if left_s <= 0:
+                    break
+            return is_so()
         finally:
             waiter.count = 0
             self._kernel.wake()  # which sweeps out those who wait no more

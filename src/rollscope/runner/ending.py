@@ -175,14 +175,20 @@ class Ending(RunnerBase):
             RunnerError: The runner is on the caller's loop; `await aclose()` ends that.
         """
         thread, kernel = self._thread, self._kernel
-        if thread is None and kernel.loop is not None and not self._is_closed:
+        is_abandoned = kernel.loop is not None and kernel.loop.is_closed()
+        if thread is None and kernel.loop is not None and not (self._is_closed or is_abandoned):
             raise RunnerError("this runner is on a loop of the caller's; await its aclose()")
         if thread is None or not thread.is_alive() or self._is_closed:
             self._refuse(f"the runner {self.name!r} is closed")
             self._is_closed = True
+            with kernel.lock:
+                left = list(kernel.live) if is_abandoned else []
+            if left:
+                kernel.is_over = True
+                kernel.end_all(Status.CANCELLED, Reason.CLOSED, None, "the loop has ended")
             self._watcher.stop()
             self._after_close()
-            return self._report([])
+            return self._report(left)
         self._check_may_block()
         deadline = time.monotonic() + timeout_s
         self._refuse(f"the runner {self.name!r} is closed")

@@ -169,7 +169,9 @@ class Kernel:
     @property
     def is_turning(self) -> bool:
         """Whether there is a loop to do things on."""
-        return self.loop is not None and self.error is None and not self.is_over
+        loop = self.loop  # one of the caller's may have ended without a word to us
+        is_there = loop is not None and not loop.is_closed()
+        return is_there and self.error is None and not self.is_over
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -189,7 +191,7 @@ class Kernel:
 
     def signal(self) -> None:
         """Have a turn in this round of the loop, from the loop thread."""
-        if not self._turn_due and self.loop is not None:
+        if not self._turn_due and self.loop is not None and not self.loop.is_closed():
             self._turn_due = True
             self.loop.call_soon(self.turn, context=self._nowhere)
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -392,6 +393,46 @@ def test_a_runner_on_a_loop_that_has_ended_can_still_be_read() -> None:
     runner.resume(all=True)
     assert runner.cancel(7) == 0
     assert [outcome.value for outcome in runner.wait(1, timeout_s=0)] == [1]
+
+
+def test_a_runner_whose_loop_has_ended_without_a_word_hangs_nobody() -> None:
+    async def main() -> Runner:
+        runner = await Runner(probe_s=None, inbox=2).__aenter__()
+        runner.submit(give, "done")
+        await turn_until(lambda: runner.ledger().outbox == 1)
+        runner.pause()
+        runner.submit(give, "never starts")
+        runner.submit(give, "neither")
+        return runner
+
+    with ThreadPoolExecutor(1) as pool:
+        runner = pool.submit(asyncio.run, main()).result(PATIENCE_S)
+    with pytest.raises(InboxFull):
+        runner.submit_blocking(give)
+    assert runner.cancel(1) == 1
+    assert not runner.drain().is_drained
+    assert runner.pause().quiesced()
+    assert runner.close().unfinished == [2]
+    ended = [(one.id, one.reason) for one in runner.take_ready()]
+    assert ended == [(0, Reason.ACCEPTED), (1, Reason.REQUESTED), (2, Reason.CLOSED)]
+    assert runner.ledger().adds_up()
+
+
+def test_a_drain_whose_call_the_ending_loop_does_not_make_any_more_returns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner = Runner(probe_s=None).start()
+    loop, called = runner._kernel.loop, threading.Event()
+    assert loop is not None
+    runner.submit(wait_for_ever)
+    monkeypatch.setattr(runner._kernel, "call_loop", lambda act: called.set())
+    draining = threading.Thread(target=runner.drain, daemon=True)
+    draining.start()
+    assert called.wait(PATIENCE_S)
+    loop.call_soon_threadsafe(loop.stop)
+    draining.join(PATIENCE_S)
+    assert not draining.is_alive()
+    runner.close()
 
 
 def test_a_signal_drains_and_then_reaches_the_handler_from_before() -> None:
