@@ -1,6 +1,6 @@
 """How findings are put into words: durations, shares and counts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rollscope.model.refs import span_hex
@@ -12,6 +12,7 @@ __all__ = [
     "say_sample",
     "say_seconds",
     "say_share",
+    "say_sum",
     "say_where",
     "say_whole",
 ]
@@ -43,8 +44,12 @@ def say_ns(ns: int) -> str:
 
 def _say_short(ns: int) -> str:
     """Write less than a second; a tenth is told of few units only, and only if there is one."""
-    unit, name = (_US, "µs") if ns < _MS - _US // 2 else (_MS, "ms")
+    unit, name = _short_unit(ns)
     return f"{_decimal(ns, unit, 1 if ns < 10 * unit else 0).removesuffix('.0')} {name}"
+
+
+def _short_unit(ns: int) -> tuple[int, str]:
+    return (_US, "µs") if ns < _MS - _US // 2 else (_MS, "ms")
 
 
 def say_seconds(seconds: float) -> str:
@@ -57,6 +62,51 @@ def say_whole(ns: int) -> str:
     if ns < _SECOND:
         return "< 1 s"
     return f"{ns // _SECOND} s" if ns < _LONG else say_ns(ns)
+
+
+def say_sum(whole_ns: int, parts_ns: Sequence[int]) -> tuple[str, list[str]]:
+    """Write durations of one sum, all as finely as the whole, so that what is read adds up.
+
+    The largest part takes what is left over by rounding, if they add up to the whole at all. What
+    is too little to be told reads as less than the least: `1 h 13 m 08 s`, `37 s`, `< 1 s`.
+    """
+    unit, name, digits = _fineness(abs(whole_ns))
+    step = unit // 10**digits
+    whole, parts = _rounded(whole_ns, step), [_rounded(ns, step) for ns in parts_ns]
+    if parts and sum(parts_ns) == whole_ns:
+        largest = max(range(len(parts)), key=lambda at: abs(parts_ns[at]))
+        parts[largest] += whole - sum(parts)
+
+    def say(steps: int, ns: int) -> str:
+        if steps < 0:
+            return f"-{say(-steps, -ns)}"
+        if ns and not steps:
+            return f"< {_decimal(step, unit, digits)} {name}"
+        if unit == _SECOND and not digits:
+            return _say_clocklike(steps)
+        return f"{_decimal(steps * step, unit, digits)} {name}"
+
+    return say(whole, whole_ns), [say(*one) for one in zip(parts, parts_ns, strict=True)]
+
+
+def _fineness(ns: int) -> tuple[int, str, int]:
+    """Give the unit, and the digits after the point, in which `say_ns` tells this much."""
+    if ns >= _LONG or not ns:
+        return _SECOND, "s", 0
+    if ns >= _SECOND - _MS // 2:
+        return _SECOND, "s", 2 if ns < 9_995 * _MS else 1
+    if ns < _US:
+        return 1, "ns", 0
+    unit, name = _short_unit(ns)
+    return unit, name, 1 if ns < 10 * unit else 0
+
+
+def _say_clocklike(seconds: int) -> str:
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} m {seconds:02} s"
+    return f"{minutes} m {seconds:02} s" if minutes else f"{seconds} s"
 
 
 def say_share(part: float, whole: float = 1) -> str:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from rollscope.analysis.hotspots import SEPARATOR, Footer, Hotspot
-from rollscope.analysis.wording import say_count, say_ns, say_share
+from rollscope.analysis.wording import say_count, say_ns, say_share, say_sum
 from rollscope.answers.hotspots import HotspotAnswer
 from rollscope.screens.plots import share_bar
 from rollscope.screens.sheet import RankedColumn, Sheet
@@ -93,12 +93,15 @@ def _title(row: Hotspot, answer: HotspotAnswer) -> str:
 
 
 def _sum(footer: Footer, whole: str) -> str:
+    total, (children, other, overlap) = say_sum(
+        footer.session_ns, [footer.children_ns, footer.other_ns, -footer.overlap_ns]
+    )
     said = (
-        f"The sum: {say_ns(footer.session_ns)} of {whole} = {say_ns(footer.children_ns)} below "
-        f"the top + {say_ns(footer.other_ns)} outside of any child (other)"
+        f"The sum: {total} of {whole} = {children} below the top + {other} outside of any child "
+        "(other)"
     )
     if footer.overlap_ns:
-        said += f" - {say_ns(footer.overlap_ns)} counted more than once (spans that overlap)"
+        said += f" - {overlap.removeprefix('-')} counted more than once (spans that overlap)"
     return f"{said}."
 
 

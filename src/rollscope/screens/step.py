@@ -9,7 +9,7 @@ import msgspec
 from rollscope.analysis.idle import IdleSplit
 from rollscope.analysis.path import CriticalPath, Segment
 from rollscope.analysis.trainer import TrainerSplit
-from rollscope.analysis.wording import say_count, say_ns, say_share
+from rollscope.analysis.wording import say_count, say_ns, say_share, say_sum
 from rollscope.answers.steps import StepAnswer
 from rollscope.model.refs import span_hex
 from rollscope.screens.hints import Hints
@@ -113,8 +113,9 @@ def show_path(sheet: Sheet, path: CriticalPath) -> None:
     sheet.table(_PIECE_COLUMNS, rows)
     short = [one for one in pieces if one not in longest]
     left_ns = sum(one.end_ns - one.start_ns for one in short)
-    rest = f" + {say_count(len(short), 'shorter part')}, {say_ns(left_ns)}" if short else ""
-    sheet.say(f"These{rest} = {say_ns(path.wall_ns)}. In all: {_totals(path)}.")
+    whole, (_, left) = say_sum(path.wall_ns, [path.wall_ns - left_ns, left_ns])
+    rest = f" + {say_count(len(short), 'shorter part')}, {left}" if short else ""
+    sheet.say(f"These{rest} = {whole}. In all: {_totals(path)}.")
 
 
 def _totals(path: CriticalPath) -> str:

@@ -1,10 +1,18 @@
 import json
 from pathlib import Path
 
-from rollscope.analysis.wording import say_count, say_ns, say_seconds, say_share, say_where
+from rollscope.analysis.wording import (
+    say_count,
+    say_ns,
+    say_seconds,
+    say_share,
+    say_sum,
+    say_where,
+)
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "durations.json"
-"""The page's tests read it too: one number reads the same wherever it stands."""
+SUMS = GOLDEN.with_name("sums.json")
+"""The page's tests read them too: one number reads the same wherever it stands."""
 
 
 def test_durations_are_written_as_on_the_page() -> None:
@@ -12,6 +20,11 @@ def test_durations_are_written_as_on_the_page() -> None:
         assert say_ns(ns) == said
     assert say_ns(-3_000_000_000) == "-3.00 s"
     assert say_seconds(4.82) == "4.82 s"
+
+
+def test_the_parts_of_a_sum_add_up_as_they_read() -> None:
+    for whole_ns, parts_ns, whole, parts in json.loads(SUMS.read_text()):
+        assert say_sum(whole_ns, parts_ns) == (whole, parts)
 
 
 def test_shares_are_whole_per_cent_unless_tiny() -> None:

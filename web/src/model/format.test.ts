@@ -14,6 +14,19 @@ test("durations read as they do in sentences and terminals", () => {
   assert.equal(format.duration(-5 * S), "−5.00 s");
 });
 
+test("the parts of a sum add up as they read, as in terminals", () => {
+  const cases = JSON.parse(readFileSync("../tests/golden/sums.json", "utf8")) as [
+    number,
+    number[],
+    string,
+    string[],
+  ][];
+  for (const [wholeNs, partsNs, whole, parts] of cases) {
+    const minus = parts.map((one) => one.replace("-", "−"));
+    assert.deepEqual(format.sum(wholeNs, partsNs), { whole, parts: minus });
+  }
+});
+
 test("a duration never shows sixty seconds", () => {
   for (let s = 100; s < 3700; s += 0.3) {
     assert.doesNotMatch(format.duration(s * S), /\b60 s/);

@@ -39,6 +39,48 @@ export function duration(ns: number | null | undefined): string {
   return ns < NS.d ? `${inUnits(ns, NS.h, 1)} h` : `${inUnits(ns, NS.d, 1)} d`;
 }
 
+/**
+ * Write durations of one sum, all as finely as the whole, so that what is read adds up: the largest
+ * part takes what is left over by rounding, if they add up to the whole at all.
+ */
+export function sum(
+  wholeNs: number,
+  partsNs: readonly number[],
+): { whole: string; parts: string[] } {
+  const [unit, name, digits] = fineness(Math.abs(wholeNs));
+  const step = unit / 10 ** digits;
+  const whole = Math.round(wholeNs / step);
+  const parts = partsNs.map((ns) => Math.round(ns / step));
+  const total = (values: readonly number[]) => values.reduce((all, one) => all + one, 0);
+  if (parts.length > 0 && total(partsNs) === wholeNs) {
+    const sizes = partsNs.map(Math.abs);
+    const largest = sizes.indexOf(Math.max(...sizes));
+    parts[largest] = (parts[largest] ?? 0) + whole - total(parts);
+  }
+  const say = (steps: number, ns: number): string => {
+    if (steps < 0) return `−${say(-steps, -ns)}`;
+    if (ns !== 0 && steps === 0) return `< ${(step / unit).toFixed(digits)} ${name}`;
+    if (unit === NS.s && digits === 0) return clocklike(steps);
+    return `${((steps * step) / unit).toFixed(digits)} ${name}`;
+  };
+  return { whole: say(whole, wholeNs), parts: parts.map((one, at) => say(one, partsNs[at] ?? 0)) };
+}
+
+/** Give the unit, and the digits after the point, in which `duration` tells this much. */
+function fineness(ns: number): [number, string, number] {
+  if (ns >= 99.95 * NS.s || ns === 0) return [NS.s, "s", 0];
+  if (ns >= 999.5 * NS.ms) return [NS.s, "s", ns < 9.995 * NS.s ? 2 : 1];
+  if (ns >= 999.5 * NS.us) return [NS.ms, "ms", ns < 10 * NS.ms ? 1 : 0];
+  if (ns >= NS.us) return [NS.us, "µs", ns < 10 * NS.us ? 1 : 0];
+  return [1, "ns", 0];
+}
+
+function clocklike(all: number): string {
+  const [hours, minutes, seconds] = [Math.floor(all / 3600), Math.floor(all / 60) % 60, all % 60];
+  if (hours > 0) return `${hours} h ${two(minutes)} m ${two(seconds)} s`;
+  return minutes > 0 ? `${minutes} m ${two(seconds)} s` : `${seconds} s`;
+}
+
 /** Write a whole number with thin groups: 1,204. */
 export function grouped(value: number): string {
   return Math.round(value)

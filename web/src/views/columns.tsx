@@ -1,6 +1,6 @@
 /** Upright bars of parts, each a link: arrows go from one to the next, Enter opens it. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { duration, percent } from "../model/format";
+import { duration, percent, sum } from "../model/format";
 import type { Share } from "./splitbar";
 import { TableButton } from "./tablebutton";
 
@@ -139,11 +139,20 @@ function Stack({ column, kinds }: { column: Column; kinds: readonly Share[] }) {
 }
 
 function describe(column: Column, kinds: readonly Share[]): string {
-  const parts = kinds
+  const shown = kinds
     .map((kind) => column.parts.find((one) => one.label === kind.label))
     .filter((one): one is Share => one !== undefined && one.value / column.total >= 0.01)
-    .map((one) => `${one.label} ${duration(one.value)} (${percent(one.value / column.total)})`);
-  return `Step ${column.label}: ${duration(column.total)}${column.isOpen ? " so far" : ""} = ${parts.join(" + ")}`;
+    .map((one) => ({ label: one.label, value: one.value }));
+  const rest = column.total - shown.reduce((all, one) => all + one.value, 0);
+  if (rest > 0) shown.push({ label: "the rest", value: rest });
+  const said = sum(
+    column.total,
+    shown.map((one) => one.value),
+  );
+  const parts = shown.map(
+    (one, at) => `${one.label} ${said.parts[at]} (${percent(one.value / column.total)})`,
+  );
+  return `Step ${column.label}: ${said.whole}${column.isOpen ? " so far" : ""} = ${parts.join(" + ")}`;
 }
 
 function ColumnTable({ label, columns, kinds }: Drawn) {

@@ -1,6 +1,6 @@
 /** Where session time goes, by path of spans. */
 import type { Hotspot, HotspotAnswer, Parameters } from "../../model/answers";
-import { duration, percent, visible } from "../../model/format";
+import { percent, sum, visible } from "../../model/format";
 import { term } from "../../model/term";
 import { useAnswer } from "../../state/answer";
 import { link, param, setParams } from "../../state/route";
@@ -72,6 +72,8 @@ function HotspotTable({ answer }: { answer: HotspotAnswer }) {
     ),
     numberCell("Open", (row) => row.open_now),
   ];
+  const { session_ns, children_ns, other_ns, overlap_ns } = footer;
+  const said = sum(session_ns, [children_ns, other_ns, -overlap_ns]);
   return (
     <>
       <Table
@@ -82,10 +84,10 @@ function HotspotTable({ answer }: { answer: HotspotAnswer }) {
         limit={15}
       />
       <p class="dim">
-        Sessions took {duration(footer.session_ns)} in all: {duration(footer.children_ns)} in the
-        rows below sessions, {duration(footer.other_ns)} outside of any of them
-        {footer.overlap_ns > 0 &&
-          `; ${duration(footer.overlap_ns)} count more than once, for spans that overlap`}
+        Sessions took {said.whole} in all: {said.parts[0]} in the rows below sessions,{" "}
+        {said.parts[1]} outside of any of them
+        {overlap_ns > 0 &&
+          `; ${said.parts[2]?.slice(1)} count more than once, for spans that overlap`}
         .
       </p>
     </>
