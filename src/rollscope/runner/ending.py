@@ -175,14 +175,14 @@ class Ending(RunnerBase):
             RunnerError: The runner is on the caller's loop; `await aclose()` ends that.
         """
         thread, kernel = self._thread, self._kernel
-        is_abandoned = kernel.loop is not None and kernel.loop.is_closed()
-        if thread is None and kernel.loop is not None and not (self._is_closed or is_abandoned):
+        is_over = self._is_closed or kernel.is_abandoned
+        if thread is None and kernel.loop is not None and not is_over:
             raise RunnerError("this runner is on a loop of the caller's; await its aclose()")
         if thread is None or not thread.is_alive() or self._is_closed:
             self._refuse(f"the runner {self.name!r} is closed")
             self._is_closed = True
             with kernel.lock:
-                left = list(kernel.live) if is_abandoned else []
+                left = list(kernel.live) if kernel.is_abandoned else []
             if left:
                 kernel.is_over = True
                 kernel.end_all(Status.CANCELLED, Reason.CLOSED, None, "the loop has ended")

@@ -169,9 +169,14 @@ class Kernel:
     @property
     def is_turning(self) -> bool:
         """Whether there is a loop to do things on."""
-        loop = self.loop  # one of the caller's may have ended without a word to us
-        is_there = loop is not None and not loop.is_closed()
+        is_there = self.loop is not None and not self.is_abandoned
         return is_there and self.error is None and not self.is_over
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether its loop, one of the caller's, has ended without a word."""
+        loop = self.loop
+        return loop is not None and loop.is_closed()
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -191,7 +196,7 @@ class Kernel:
 
     def signal(self) -> None:
         """Have a turn in this round of the loop, from the loop thread."""
-        if not self._turn_due and self.loop is not None and not self.loop.is_closed():
+        if not self._turn_due and self.loop is not None and not self.is_abandoned:
             self._turn_due = True
             self.loop.call_soon(self.turn, context=self._nowhere)
 

@@ -216,7 +216,7 @@ class Submitter:
                 return self.submit(fn, *args, **kwargs)
             except InboxFull:
                 left_s = self._left_s(began)
-                if (left_s is not None and left_s <= 0) or not self._runner._kernel.is_turning:
+                if (left_s is not None and left_s <= 0) or self._runner._kernel.is_abandoned:
                     raise
                 blocked_ns = time.monotonic_ns()
                 runner._until(self._has_room, left_s)
@@ -231,7 +231,7 @@ class Submitter:
                 return self.submit(fn, *args, **kwargs)
             except InboxFull:
                 left_s = self._left_s(began)
-                if (left_s is not None and left_s <= 0) or not self._runner._kernel.is_turning:
+                if (left_s is not None and left_s <= 0) or self._runner._kernel.is_abandoned:
                     raise
                 await self._runner._auntil(self._has_room, left_s)
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from rollscope.errors import (
+    InboxFull,
     MissingExtra,
     RunnerBroken,
     RunnerClosed,
