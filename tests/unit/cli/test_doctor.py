@@ -96,6 +96,29 @@ def test_drops_are_told_by_kind_and_process(tmp_path: Path, capsys: Out) -> None
     assert "3 dropped as `events: late`" in few
 
 
+@pytest.mark.parametrize(
+    ("what", "advice"),
+    [
+        ("span.overload", "Record fewer or shorter spans"),
+        ("session.slow_sink", "faster disk"),
+        ("metric.no_number", "plain numbers"),
+        ("metric.amount", "finite amounts"),
+        ("metric.series", "ROLLSCOPE_METRIC_SERIES"),
+        ("payload.redact", "redact function"),
+        ("phase.no_memory", "more memory"),
+        ("span.not_encodable", "report"),
+    ],
+)
+def test_what_was_dropped_is_advised_on_by_its_reason(
+    what: str, advice: str, tmp_path: Path, capsys: Out
+) -> None:
+    one_process(tmp_path, make_batch(1, drops={what: 3}))
+    _, told = examine(tmp_path, capsys)
+    (finding,) = [one for one in told["findings"] if one["check"] == "drops"]
+    assert advice in finding["advice"]
+    assert ("fewer" in finding["advice"]) == (what in ("span.overload", "session.slow_sink"))
+
+
 def test_missing_frames_are_counted(tmp_path: Path, capsys: Out) -> None:
     one_process(tmp_path, make_batch(3))
     assert "2 frames" in said(tmp_path, capsys, "frames")[0]

@@ -37,6 +37,30 @@ _FINEST_NS: Final = 100_000
 """Nobody should rely on clocks of two hosts to agree better."""
 _SILENT_BEATS: Final = 3
 _LEAST_SILENT_NS: Final = 15_000_000_000
+_USUAL_DROP_ADVICE: Final = (
+    "Record fewer or shorter spans there, raise ROLLSCOPE_BUFFER_MB, or write the run to a faster "
+    "disk."
+)
+_OWN_FAULT: Final = "A fault of Rollscope's own: please report what the program's log says of it."
+_DROP_ADVICE: Final = {
+    "amount": "Count by finite amounts, 0 or more, and observe finite values; the program's log "
+    "names the metric.",
+    "fault": _OWN_FAULT,
+    "labels": "Give a metric 16 labels at most; the program's log names it.",
+    "name": "Give metrics names of 1 to 200 characters; the program's log shows the first.",
+    "no_memory": "Give the program more memory, or let it use less: there was none left to record "
+    "with.",
+    "no_number": "Give metrics plain numbers, of a tensor its item(); the program's log names the "
+    "metric.",
+    "not_encodable": _OWN_FAULT,
+    "redact": "See in the program's log how the redact function fails, or that it hangs, and try "
+    "it on such a payload.",
+    "series": "Put ids on spans instead of labels, or raise ROLLSCOPE_METRIC_SERIES; the program's "
+    "log names the metric.",
+    "too_large": "Give shorter values there, or lower ROLLSCOPE_ATTR_MAX_BYTES and "
+    "ROLLSCOPE_PAYLOAD_MAX_BYTES.",
+}
+"""What to do, by the reason; for all others it is too much that was recorded."""
 
 
 class Process(msgspec.Struct):
@@ -102,8 +126,7 @@ def find_drops(drops: list[Drop], processes: list[Process]) -> Iterator[Finding]
             Severity.PROBLEM,
             "drops",
             f"{counts.total():,} dropped as `{what}`, by {places}.",
-            "Record fewer or shorter spans there, raise ROLLSCOPE_BUFFER_MB, or write the run to a "
-            "faster disk.",
+            _DROP_ADVICE.get(what.rpartition(".")[2], _USUAL_DROP_ADVICE),
         )
 
 
