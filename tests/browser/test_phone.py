@@ -98,3 +98,18 @@ def test_cells_say_that_they_are_empty_and_links_fit_a_finger(
 
     assert page.evaluate(_EMPTY_CELLS) == []
     assert page.evaluate(_SMALL_LINKS) == []
+
+
+def test_a_verdict_in_the_list_of_steps_is_read_whole(site: str, open_page: OpenPage) -> None:
+    page = open_page(f"{site}#/run/steps", viewport=PHONE, has_touch=True, is_mobile=True)
+    unfold(page)
+    cells = page.get_by_role("table", name="Steps").locator("td[data-title=Verdict]")
+    sentences = cells.locator("bdi").filter(has_text=".")
+    expect(sentences.first).to_be_visible()
+    read = [one.inner_text() for one in sentences.all()]
+    assert max(map(len, read)) > 90  # what a wide screen shows of one
+    assert {text[-1] for text in read} == {"."}
+    assert overflow(page) <= 0
+
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert max(len(one.inner_text()) for one in sentences.all()) <= 90

@@ -52,18 +52,28 @@ export function Text({ text, max = 80 }: { text: string | null | undefined; max?
   );
 }
 
-/** A sentence of ours: names in it that stand in backticks are drawn as such. */
+const MOST_TEXT = 2000;
+
+/**
+ * A sentence of ours: names in it that stand in backticks are drawn as such. One that is longer than
+ * there is room for on a wide screen is shown whole on a narrow one, which cannot be hovered.
+ */
 export function Sentence({ text, max = 400 }: { text: string; max?: number }) {
   const shown = visible(text);
+  if (shown.length <= max) return <bdi>{marked(shown)}</bdi>;
+  const before = shown.slice(0, max);
+  // Not within what stands in code marks, which both halves would then lack one of.
+  const at = before.split("`").length % 2 ? max : before.lastIndexOf("`");
   return (
-    <bdi title={shown.length > max ? shown : undefined}>
-      {shown
-        .slice(0, max)
-        .split(/`([^`]+)`/)
-        .map((one, i) => (i % 2 ? <code key={i}>{one}</code> : one))}
-      {shown.length > max && "…"}
+    <bdi class="cut" title={shown}>
+      {marked(shown.slice(0, at))}
+      <span class="rest">{marked(shown.slice(at, MOST_TEXT))}</span>
     </bdi>
   );
+}
+
+function marked(text: string): ComponentChildren[] {
+  return text.split(/`([^`]+)`/).map((one, i) => (i % 2 ? <code key={i}>{one}</code> : one));
 }
 
 export function Time({ ns, withMillis }: { ns: number | null; withMillis?: boolean }) {
