@@ -165,6 +165,7 @@ for _noop in (NOOP, LEFT):
     _noop.id = _noop.parent_id = _noop.start_ns = _noop.thread = 0
     _noop.name, _noop.attrs, _noop.fields = "", {}, {}
     _noop.parent, _noop.scope, _noop.what = NOOP, Scope(bytes(16)), SPAN_CODES["misc"]
+    _noop.token = None
 # Built-ins as special methods: a disabled `with` then runs no Python frame, 60 ns less of 290. A
 # `with` calls them without the span, an `ExitStack` with it: the partial `get` gives NOOP for both.
 # `"".format` takes any arguments and gives a false value, which lets exceptions pass.
