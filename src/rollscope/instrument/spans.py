@@ -58,9 +58,10 @@ class Span:
     scope: Scope
     start_ns: int
     thread: int
-    token: Token[Span] | None
-    """By which it is made current no longer where it was entered; None once it is left."""
     what: int
+    if TYPE_CHECKING:  # ours alone, unlike what may be read off a span
+        token: Token[Span] | None
+        """By which it is made current no longer where it was entered; None once it is left."""
 
     def __enter__(self) -> Self:
         """Start the clock and become the current span."""
@@ -165,7 +166,6 @@ for _noop in (NOOP, LEFT):
     _noop.id = _noop.parent_id = _noop.start_ns = _noop.thread = 0
     _noop.name, _noop.attrs, _noop.fields = "", {}, {}
     _noop.parent, _noop.scope, _noop.what = NOOP, Scope(bytes(16)), SPAN_CODES["misc"]
-    _noop.token = None
 # Built-ins as special methods: a disabled `with` then runs no Python frame, 60 ns less of 290. A
 # `with` calls them without the span, an `ExitStack` with it: the partial `get` gives NOOP for both.
 # `"".format` takes any arguments and gives a false value, which lets exceptions pass.
