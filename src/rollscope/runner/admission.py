@@ -51,8 +51,8 @@ class Admission:
         self.binding_ns: dict[str, int] = {}
         self._refusing: set[str] = set()
         """Gates that hold back the next task of some tier."""
-        self._silent: set[CountingGate] = set()
-        """Gates that could not answer when they were asked last."""
+        self._silent: set[str] = set()
+        """Names of gates that could not answer when they were asked last."""
         self._wakes_at: Timer | None = None
         self._blocked: Timer | None = None
         self._has_told = False
@@ -208,12 +208,12 @@ class Admission:
         try:
             permits = gate.available()
         except Exception:
-            if gate not in self._silent:
-                self._silent.add(gate)
+            if gate.name not in self._silent:
+                self._silent.add(gate.name)
                 log.exception("the gate %s cannot tell what is free", gate.name)
             return 0
         if self._silent:
-            self._silent.discard(gate)
+            self._silent.discard(gate.name)
         return permits
 
     def _note(self, kernel: Kernel, holder: str | None, *, starts: bool = False) -> None:
@@ -243,7 +243,9 @@ class Admission:
             if gate.name not in holders:
                 continue
             next_permit = getattr(gate, "next_permit_ns", None)
-            recheck_s = _ASK_AGAIN_S if gate in self._silent else getattr(gate, "recheck_s", None)
+            recheck_s = (
+                _ASK_AGAIN_S if gate.name in self._silent else getattr(gate, "recheck_s", None)
+            )
             if next_permit is not None:
                 due_ns = next_permit(self._clock())
                 if due_ns is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -159,14 +160,14 @@ def test_starts_keep_to_a_rate() -> None:
 
 
 def test_a_gate_of_the_users_is_asked_and_given_its_permits_back() -> None:
+    @dataclass
     class Pair:
-        """Two at a time, by the plain protocol."""
+        """Two at a time, by the plain protocol; no key of a dictionary."""
 
-        name = "pair"
-
-        def __init__(self) -> None:
-            self.out = self.peak = 0
-            self.wakes: list[Any] = []
+        name: str = "pair"
+        out: int = 0
+        peak: int = 0
+        wakes: list[Any] = field(default_factory=list)
 
         def available(self) -> int:
             return 2 - self.out
