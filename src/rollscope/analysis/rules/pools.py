@@ -29,14 +29,16 @@ def find_dead(case: Case) -> Finding | None:
         return None
     silent_ns, title, process, lost = max(found, key=lambda one: one[0])
     count = sum(len(sessions) for _, _, _, sessions in found)
-    whom = {0: "no session was", 1: "1 session was"}.get(count, f"{count:,} sessions were")
+    # Of other processes there may be some, so it is not said that there were none.
+    whom = "1 session was" if count == 1 else f"{count:,} sessions were"
+    lost_too = f"; {whom} lost or retried" if count else ""
     for_so_long = f"was silent for {say_ns(silent_ns)}"
     if len(found) > 1:
         for_so_long = f"and {len(found) - 1} more were silent for up to {say_ns(silent_ns)}"
     return Finding(
         rule="dead",
         stake_ns=silent_ns,
-        sentence=f"{title} {for_so_long}; {whom} lost or retried.",
+        sentence=f"{title} {for_so_long}{lost_too}.",
         evidence=Evidence(
             sessions=[one.span_id for one in lost][:MOST_NAMED],
             pool=title if title != process.title else None,
