@@ -19,7 +19,7 @@ from rollscope.rollout.client.messages import (
     read_messages,
     response_messages,
 )
-from rollscope.rollout.client.settings import Advice, sampling_changes
+from rollscope.rollout.client.settings import Advice, sampling_changes, take_template_settings
 from rollscope.rollout.client.shapes import (
     ChatCompletion,
     ChatMessage,
@@ -79,7 +79,8 @@ class RolloutClient(InteractionKeeper):
             history: How a conversation that goes on becomes a prompt. `template`: written anew.
                 `tokens`: the tokens that were generated, then what is new, so that `concat` exports
                 are whole.
-            chat_template_kwargs: More for the chat template, such as `enable_thinking`.
+            chat_template_kwargs: More for the chat template, such as `enable_thinking`. A call adds
+                to it with `extra_body={"chat_template_kwargs": {…}}`, as with a server.
             model: What answers name as their model.
 
         Raises:
@@ -112,7 +113,7 @@ class RolloutClient(InteractionKeeper):
     ) -> tuple[ChatMessage, ModelResponse]:
         """Generate, and read what was generated."""
         tools = chat_tools(given(tools))
-        tokens = self._prompt(interaction, tools)
+        tokens = self._prompt(interaction, tools, take_template_settings(settings))
         limit = token_limit(
             len(tokens),
             max_completion_tokens=settings.pop("max_completion_tokens", None),
@@ -135,8 +136,13 @@ class RolloutClient(InteractionKeeper):
                 payload("completion", [answer_message(message)])
         return message, response
 
-    def _prompt(self, interaction: Interaction, tools: list[dict[str, Any]] | None) -> list[int]:
-        settings = {**self._template, "tools": tools} if tools else self._template
+    def _prompt(
+        self,
+        interaction: Interaction,
+        tools: list[dict[str, Any]] | None,
+        template: Mapping[str, Any],
+    ) -> list[int]:
+        settings = {**self._template, **template, **({"tools": tools} if tools else {})}
         parent, messages = interaction.parent, interaction.messages
         if self._history == "template" or parent is None or parent.response is None:
             return prompt_ids(self.tokenizer, messages, **settings)

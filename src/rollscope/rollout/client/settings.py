@@ -7,7 +7,9 @@ from rollscope.instrument.guard import tell
 from rollscope.rollout.client.limits import DEFAULT_TOKENS, TokenLimit, given
 from rollscope.rollout.engine import GenerationConfig
 
-__all__ = ["Advice", "sampling_changes"]
+__all__ = ["Advice", "sampling_changes", "take_template_settings"]
+
+_TEMPLATE: Final = "chat_template_kwargs"
 
 _SAME: Final = ("temperature", "top_p", "frequency_penalty", "presence_penalty")
 _HARMLESS: Final = frozenset(
@@ -54,6 +56,19 @@ class Advice:
         is_new = what not in self._told
         self._told.add(what)
         return is_new
+
+
+def take_template_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Take out of a call's `extra_body` what is for the chat template, where servers look for it.
+
+    Args:
+        settings: Keyword arguments of the call; changed, what they hold is not.
+    """
+    body = given(settings.get("extra_body"))
+    if not isinstance(body, Mapping) or _TEMPLATE not in body:
+        return {}
+    settings["extra_body"] = {name: body[name] for name in body if name != _TEMPLATE}
+    return dict(body[_TEMPLATE] or {})
 
 
 def sampling_changes(

@@ -224,6 +224,17 @@ def test_an_answer_that_the_prompt_of_the_next_does_not_contain_is_a_sample_of_i
     assert trajectory["loss_mask"].sum() == 2
 
 
+def test_a_call_may_say_more_to_the_chat_template() -> None:
+    client, engine = _client("one", "two", chat_template_kwargs={"think": True})
+    body = {"chat_template_kwargs": {"think": False}, "min_p": 0.1}
+    for settings in ({}, {"extra_body": body}):
+        _chat(client, USER, **settings)
+    thinking, plain = (engine.tokenizer.decode(one.input_ids) for one in engine.requests)
+    assert thinking == f"{plain} <think>"
+    assert engine.requests[1].gconfig.extra == {"min_p": 0.1}
+    assert "chat_template_kwargs" in body
+
+
 def test_rewards_are_passed_on_backwards_and_only_once() -> None:
     client, ids = _two_turns("template")
     client.set_last_reward(1.0)
