@@ -16,6 +16,7 @@ from rollscope.rollout.capacity import (
     data_parallel_size,
     make_manager,
 )
+from rollscope.rollout.claims import Claim
 from rollscope.rollout.execution import Execution
 from rollscope.rollout.loader import LoaderCursor
 from rollscope.rollout.recipes import Recipe
@@ -118,9 +119,9 @@ class WorkflowExecutor:
         self._alive().runner.resume(owner=_OWNER)
 
     @property
-    def is_paused(self) -> bool:
-        """Whether nothing new starts."""
-        return self._alive().runner.is_paused
+    def is_paused(self) -> Claim:
+        """Whether nothing new starts; may be called too, as AReaL's engines do."""
+        return Claim(self._alive().runner.is_paused)
 
     def set_version(self, version: int) -> None:
         """Tell that the weights were updated: what was delivered is used, and more may start."""

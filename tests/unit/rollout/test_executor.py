@@ -449,10 +449,11 @@ def test_a_pause_is_one_flag_and_lets_results_through(
     workflow.let_go()
     assert executor.wait(1, PATIENCE_S)[0]["item"] == "runs"
     assert executor.is_paused
+    assert executor.is_paused() is True  # as AReaL's engines ask
     assert executor.wait(1, 0.05, raise_timeout=False) == []
     executor.resume()
-
     assert not executor.is_paused
+    assert executor.is_paused() is False
     assert executor.wait(1, PATIENCE_S)[0]["item"] == "waits"
 
 
