@@ -96,10 +96,10 @@ class Buffers:
         """How many of each kind were lost because there was no memory for them. Made whole now,
         since then there is none for this either."""
 
-    def count_unrecorded(self, kind: str) -> None:
-        """Count a record for which there was no memory; raises nothing then either."""
+    def count_unrecorded(self, kind: str, number: int = 1) -> None:
+        """Count records for which there was no memory; raises nothing then either."""
         try:  # noqa: SIM105  (`suppress` would make an object)
-            self.unrecorded[kind] += 1
+            self.unrecorded[kind] += number
         except MemoryError:
             pass
 

@@ -6,20 +6,20 @@ interpreter lock is not held up.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from rollscope.instrument.announcing import Announcer
-from rollscope.instrument.buffers import HOSTED, ROW, STATUS, WHAT, take_all
+from rollscope.instrument.buffers import HOSTED, ROW, STATUS, WHAT
 from rollscope.instrument.encoder import encode_rows
 from rollscope.instrument.guard import guarded, tell_once
+from rollscope.instrument.latefacts import LateFacts
 from rollscope.instrument.packer import Packer
 from rollscope.instrument.parcel import Importance, count_held, importance_of
 from rollscope.instrument.payloads import Payloads
 from rollscope.instrument.samples import Samples
-from rollscope.instrument.sanitise import clean_attrs
 from rollscope.instrument.stepaside import step_aside
+from rollscope.instrument.taking import SLICE_ROWS, pieces, take_latest, tell_overload
 from rollscope.model.batch import (
-    Fact,
     Heartbeat,
     ProcessHeader,
     SpanColumns,
@@ -38,10 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Drain"]
 
-T = TypeVar("T")
-
 _OPEN: Final = STATUS_CODES[Status.OPEN]
-_SLICE_ROWS: Final = 1000
 _CALM_SLICE_ROWS: Final = 200
 """A tenth of a millisecond of work: what an event loop may have to wait for the interpreter lock.
 More at a time would be cheaper; with many rows waiting, cheap comes first."""
@@ -59,8 +56,6 @@ _CALL_BYTES: Final = 320
 """What a call of a metric with two labels takes while it waits, about."""
 _LEAST_CALLS: Final = 300_000
 """May always wait: what a million calls a second leave while the writer sleeps its longest."""
-_MOST_AT_ONCE: Final = {"payload": 2_000, "fact": 50_000}
-"""More than that between two looks comes faster than it can be worked off."""
 _FRAME_BYTES: Final = 8 * 1024 * 1024
 _LIST_EVERY: Final = 10
 """Every tenth heart-beat lists the open spans and repeats the header."""
@@ -106,6 +101,7 @@ class Drain:
         self._last_heartbeat_ns = clock.mono_ns()
         self._reported_drops: dict[str, int] = {}
         self.payloads = Payloads(self._packer, outbox, settings, clock)
+        self._facts = LateFacts(buffers, self._packer, outbox, clock, settings.attr_max_bytes)
         self._samples = Samples(settings.metric_series, settings.metric_s, outbox.count_drop)
 
     def run(
@@ -145,9 +141,10 @@ class Drain:
             raise
         self._pack_marked(ends, starts)
         with guarded("packing payloads"):
-            self.payloads.pack(self._take("payload", self._buffers.payloads))
+            waiting = self._buffers.payloads
+            self.payloads.pack(take_latest("payload", waiting, self._outbox.count_drop))
         with guarded("packing late facts"):
-            self._pack_facts()
+            self._facts.pack()
         with guarded("packing metrics"):
             self._pack_metrics(is_all=is_flush or end is not None)
         with guarded("packing stacks"):
@@ -183,7 +180,7 @@ class Drain:
         host = self._buffers.host
         excess = len(self._buffers.hosted) // HOSTED - 2 * self._room_rows()
         if excess > 0:
-            _tell_overload()
+            tell_overload()
             self._outbox.count_drop({"session": excess}, "overload")
             self._buffers.take_hosted(excess)
         left = len(self._buffers.hosted) // HOSTED
@@ -197,7 +194,8 @@ class Drain:
                 try:
                     self._pack_hosted(taken[at : at + size], host)
                 except MemoryError:
-                    self._lose(Kind.SESSION, min(size, len(taken) - at) // HOSTED)
+                    lost = min(size, len(taken) - at) // HOSTED
+                    self._buffers.count_unrecorded(Kind.SESSION, lost)
 
     def _pack_hosted(self, piece: list[Any], host: Host) -> None:
         try:
@@ -247,10 +245,6 @@ class Drain:
             self._buffers.count_unrecorded("start" if is_start else kind or "event")
             at += ROW
 
-    def _lose(self, kind: str, number: int) -> None:
-        for _ in range(number):
-            self._buffers.count_unrecorded(kind)
-
     def _thin_out(self, rows: list[Any]) -> list[Any]:
         """Give up the less important rows while more wait than the memory bound leaves room for.
 
@@ -261,7 +255,7 @@ class Drain:
         excess = len(self._buffers.rows) / (self._room_rows() * ROW)
         if excess <= 1:
             return rows
-        _tell_overload()
+        tell_overload()
         kept: list[Any] = []
         for importance, part in _by_importance(rows).items():
             if importance + 1 > 2 * excess - 1:
@@ -343,62 +337,20 @@ class Drain:
     def _is_mixed(rows: list[Any]) -> bool:
         return len(set(map(importance_of, set(rows[WHAT::ROW])))) > 1
 
-    def _take(self, what: str, items: list[Any], entries: int = 1) -> list[Any]:
-        """Take everything that waits, of so many entries each; the latest if that is too much."""
-        taken = take_all(items)
-        excess = len(taken) // entries - _MOST_AT_ONCE[what]
-        if excess > 0:
-            _tell_overload()
-            self._outbox.count_drop({what: excess}, "overload")
-            del taken[: excess * entries]
-        return taken
-
-    def _pack_facts(self) -> None:
-        limit = self._settings.attr_max_bytes
-        taken = self._take("fact", self._buffers.facts)
-        for at in range(0, len(taken), _SLICE_ROWS):
-            try:
-                self._put_facts(
-                    [
-                        Fact(trace_id, span_id, mono_ns, clean_attrs(values, limit))
-                        for trace_id, span_id, mono_ns, values in taken[at : at + _SLICE_ROWS]
-                    ]
-                )
-            except MemoryError:
-                self._lose("fact", min(_SLICE_ROWS, len(taken) - at))
-        host = self._buffers.host
-        if host is not None:
-            late = self._take("fact", self._buffers.late, HOSTED)
-            for piece in _pieces(late, _SLICE_ROWS * HOSTED):
-                self._pack_late(piece, host)
-
-    def _pack_late(self, piece: list[Any], host: Host) -> None:
-        try:
-            facts = host.learn(piece, self._clock.mono_ns())
-        except Exception:
-            self._outbox.count_drop({"fact": len(piece) // HOSTED}, "not_encodable")
-            raise
-        self._put_facts(facts)
-
-    def _put_facts(self, facts: list[Fact]) -> None:
-        batch = self._packer.batch()
-        batch.facts = facts
-        self._packer.put(batch, Importance.OWNER, {"fact": len(facts)})
-
     def _fold_samples(self) -> None:
         room = max(self._outbox.room_bytes() // _CALL_BYTES, _LEAST_CALLS)
         self._samples.fold_waiting(self._buffers.samples, room, self._clock.mono_ns)
 
     def _pack_metrics(self, *, is_all: bool) -> None:
         self._fold_samples()
-        for metrics in _pieces(self._samples.take(self._clock.mono_ns(), is_all=is_all)):
+        for metrics in pieces(self._samples.take(self._clock.mono_ns(), is_all=is_all)):
             batch = self._packer.batch()
             batch.metrics = metrics
             self._packer.put(batch, Importance.OWNER, {"metric": len(metrics)})
 
     def _pack_stacks(self, stacks: list[SpanStack]) -> None:
         at = self._clock.mono_ns()
-        for piece in _pieces(stacks):
+        for piece in pieces(stacks):
             written = [Stack(stack.span_id, at, stack.task, stack.frames) for stack in piece]
             batch = self._packer.batch()
             batch.stacks = written
@@ -435,26 +387,12 @@ class Drain:
 
 def _slice_rows(rows: list[Any], row: int = ROW) -> int:
     """Say how many rows, of so many entries each, are encoded at a time."""
-    return _CALM_SLICE_ROWS if len(rows) <= _CALM_ROWS * row else _SLICE_ROWS
+    return _CALM_SLICE_ROWS if len(rows) <= _CALM_ROWS * row else SLICE_ROWS
 
 
 def _slices(rows: list[Any]) -> Iterator[list[Any]]:
     """Cut rows into what is encoded at a time."""
-    return _pieces(rows, _slice_rows(rows) * ROW)
-
-
-def _pieces(items: list[T], size: int = _SLICE_ROWS) -> Iterator[list[T]]:
-    """Cut a list into pieces that fit into a frame each."""
-    for at in range(0, len(items), size):
-        yield items[at : at + size]
-
-
-def _tell_overload() -> None:
-    tell_once(
-        "overload",
-        "Rollscope drops records because they come faster than they can be encoded; "
-        "the run counts them",
-    )
+    return pieces(rows, _slice_rows(rows) * ROW)
 
 
 def _by_importance(rows: list[Any]) -> dict[Importance, list[Any]]:

@@ -545,7 +545,7 @@ def facts_in(bench: Bench) -> list[int]:
 def test_what_a_runner_learns_of_sessions_later_is_written_the_latest_of_it_if_it_is_too_much(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from rollscope.instrument import drain as module
+    from rollscope.instrument import taking as module
 
     bench = Bench()
     bench.buffers.host = Host(encode_numbered, announce_none, learn_numbers)
