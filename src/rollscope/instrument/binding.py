@@ -102,7 +102,7 @@ def bind_span_types(
     def leave(span: Span) -> None:
         """Make the span's predecessor current again, also when spans are left out of order."""
         at = get_current()
-        token, span.token = getattr(span, "token", None), None
+        token, span._token = getattr(span, "_token", None), None
         if at is span:
             try:
                 reset_current(token)  # type: ignore[arg-type]  # None gives a TypeError
@@ -113,7 +113,7 @@ def bind_span_types(
         for inner in lineage(at):
             if inner.parent is span:
                 inner.parent = span.parent
-                inner.token = None  # it would make this one current again
+                inner._token = None  # it would make this one current again
                 return
         elsewhere.note(span, token)
 
@@ -200,7 +200,7 @@ def bind_span_types(
                 self.thread = get_ident()
                 self.id = span_id = next_id()
                 open_spans[span_id] = self
-                self.token = set_current(self)
+                self._token = set_current(self)
                 self.start_ns = now()
             except MemoryError:
                 lose(self)
@@ -223,10 +223,10 @@ def bind_span_types(
                     return
                 if error is None and get_current() is self:
                     try:
-                        reset_current(self.token)  # type: ignore[arg-type]  # as in `leave`
+                        reset_current(self._token)  # type: ignore[arg-type]  # as in `leave`
                     except (TypeError, ValueError):
                         leave(self)
-                    self.parent, self.token = LEFT, None
+                    self.parent, self._token = LEFT, None
                     extend(
                         (
                             self.what,
@@ -247,7 +247,7 @@ def bind_span_types(
                 except RecursionError:  # so close to the limit that only built-ins can be called
                     if self.parent is not LEFT and get_current() is self:
                         set_current(self.parent)
-                    self.parent, self.token = LEFT, None
+                    self.parent, self._token = LEFT, None
                     status = _OK if error is None else _ERROR
                     extend((*_begun_of(self), end, status, self.attrs, None))
             except MemoryError:
@@ -288,7 +288,7 @@ def bind_span_types(
                 except RecursionError:  # so close to the limit that only built-ins can be called
                     if self.parent is not LEFT and get_current() is self:
                         set_current(self.parent)
-                    self.parent, self.token = LEFT, None
+                    self.parent, self._token = LEFT, None
                     status = _OK if error is None else _ERROR
                     extend((*_begun_of(self), end, status, self.attrs, self.fields or None))
             except MemoryError:
@@ -312,7 +312,7 @@ def bind_span_types(
                 self.id = span_id = next_id()
                 self.open_scope(parent)
                 open_spans[span_id] = self
-                self.token = set_current(self)
+                self._token = set_current(self)
                 self.start_ns = now()
             except MemoryError:
                 lose(self)

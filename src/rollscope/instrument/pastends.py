@@ -34,7 +34,7 @@ def end_at(recorder: Recorder, span: Span, end_ns: int) -> bool:
     place = (span.what, span.name, span.scope, span.id, span.parent_id, span.start_ns)
     fields = getattr(span, "fields", None)
     recorder.buffers.rows.extend((*place, end, _OK, span.attrs, fields or None))
-    span.parent, span.token = LEFT, None
+    span.parent, span._token = LEFT, None
     return True
 
 

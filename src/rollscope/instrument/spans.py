@@ -30,6 +30,7 @@ class Span:
     """A timed region. Enter it with `with` or `async with`; leaving it records it."""
 
     __slots__ = (
+        "_token",
         "attrs",
         "fields",
         "id",
@@ -40,7 +41,6 @@ class Span:
         "scope",
         "start_ns",
         "thread",
-        "token",
         "what",
     )
 
@@ -60,7 +60,7 @@ class Span:
     thread: int
     what: int
     if TYPE_CHECKING:  # ours alone, unlike what may be read off a span
-        token: Token[Span] | None
+        _token: Token[Span] | None
         """By which it is made current no longer where it was entered; None once it is left."""
 
     def __enter__(self) -> Self:

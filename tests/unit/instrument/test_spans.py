@@ -473,7 +473,7 @@ def test_an_ended_span_does_not_keep_its_ancestors_alive(run: Capture) -> None:
         pass
     assert not a.parent
     assert not b.parent
-    assert (a.token, b.token) == (None, None)
+    assert (a._token, b._token) == (None, None)
 
 
 # Copies
