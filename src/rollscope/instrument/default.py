@@ -245,10 +245,7 @@ def count(name: str, value: float = 1, /, **labels: Any) -> None:
     recorder = _tracer._recorder
     if recorder is not None:
         try:
-            try:
-                recorder.add_call((COUNT, name, value, labels))
-            except MemoryError:
-                recorder.buffers.count_unrecorded("metric")
+            recorder.add_call((COUNT, name, value, labels))
         except MemoryError:
             recorder.buffers.count_unrecorded("metric")
 
@@ -258,10 +255,7 @@ def gauge(name: str, value: float, /, **labels: Any) -> None:
     recorder = _tracer._recorder
     if recorder is not None:
         try:
-            try:
-                recorder.add_call((GAUGE, name, value, labels))
-            except MemoryError:
-                recorder.buffers.count_unrecorded("metric")
+            recorder.add_call((GAUGE, name, value, labels))
         except MemoryError:
             recorder.buffers.count_unrecorded("metric")
 
@@ -271,10 +265,7 @@ def observe(name: str, value: float, /, **labels: Any) -> None:
     recorder = _tracer._recorder
     if recorder is not None:
         try:
-            try:
-                recorder.add_call((OBSERVE, name, value, labels))
-            except MemoryError:
-                recorder.buffers.count_unrecorded("metric")
+            recorder.add_call((OBSERVE, name, value, labels))
         except MemoryError:
             recorder.buffers.count_unrecorded("metric")
 
